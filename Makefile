@@ -41,7 +41,7 @@ SEED ?= 0
 FUZZ_JSON ?= build/fuzz.json
 
 .SECONDARY:
-.PHONY: install lint types unit slow test demo fuzz format oldest newest lock audit browser mcu tflite flower lock-flower docs lock-docs clean
+.PHONY: install lint types languages unit slow test demo fuzz format oldest newest lock audit browser mcu tflite flower lock-flower docs lock-docs clean
 
 install: $(INSTALLED)
 
@@ -56,6 +56,10 @@ $(INSTALLED): pyproject.toml constraints/versions.txt constraints/$(TORCH).txt $
 		{ echo "The packages could not be installed; pip says why above. Where there is no network, PIP_INDEX_URL or PIP_FIND_LINKS may name a place that has them." >&2; exit 2; }
 	$(if $(LOCKED),$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .)
 	@touch $@
+
+# Catalogues of the pages' sentences, brought up to date with the code (docs/languages.md).
+languages: install
+	$(BIN)/python tests/catalogue.py
 
 lint: install
 	$(BIN)/ruff check .

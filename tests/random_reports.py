@@ -186,6 +186,7 @@ def of_page(counts: dict[str, Any]) -> dict[str, Any]:
     rhythms = [
         (one["rhythm"], one["source"], one["seconds"], one["episodes"], one["certainty"]) for one in counts["rhythms"]
     ]
-    own = ("first", "last", "source")
+    own = ("first", "last", "source", "context_text")
     events = [{name: value for name, value in event.items() if name not in own} for event in counts["events"]]
-    return {**counts, "rhythms": rhythms, "events": events}
+    same = {name: value for name, value in counts.items() if name != "withheld_text"}  # of the page alone
+    return {**same, "rhythms": rhythms, "events": events}

@@ -6,6 +6,7 @@ sinus rhythm is stated only where a file of labels marks it or a reviewer named 
 
 from collections.abc import Iterator, Sequence
 
+from ecgfed.base.language import capitalized, number, tr, tr_later, translated
 from ecgfed.domain.events.certainty import by_certainty
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.find import Events
@@ -17,9 +18,9 @@ from ecgfed.reports.markup import clock, per_cent
 
 #: What marks a draft, a conclusion that a reader accepted or wrote, and one of these whose draft differs by now.
 CONCLUSION_NOTES = {
-    "draft": "Draft, generated from the figures; edit before signing.",
-    "written": "Accepted or written by the reader.",
-    "changed": "The figures have changed since this conclusion was accepted or written. The draft is now:",
+    "draft": tr_later("Draft, generated from the figures; edit before signing."),
+    "written": tr_later("Accepted or written by the reader."),
+    "changed": tr_later("The figures have changed since this conclusion was accepted or written. The draft is now:"),
 }
 #: A rhythm with this share of the recording and more is its underlying rhythm.
 _UNDERLYING_PERCENT = 50.0
@@ -27,46 +28,61 @@ _UNDERLYING_PERCENT = 50.0
 _UNUSABLE_PERCENT = 0.05
 #: Whole sentences, which ``web/conclusion.js`` fills in too.
 SENTENCES = {
-    "rhythm": "{rhythm} for {percent} of the recording.",
-    "rhythm_review": "{rhythm} for {percent} of the recording, to be reviewed.",
-    "rhythm_open": "Underlying rhythm not classified: to be stated by the reader.",
-    "rate": "Mean heart rate {mean}/min, lowest {lowest}/min, highest {highest}/min.",
-    "rate_lowest_open": "Mean heart rate {mean}/min, highest {highest}/min; the lowest not confirmed, to be reviewed.",
-    "rate_highest_open": "Mean heart rate {mean}/min, lowest {lowest}/min; the highest not confirmed, to be reviewed.",
-    "rate_both_open": "Mean heart rate {mean}/min; lowest and highest not confirmed, to be reviewed.",
-    "rate_mean": "Mean heart rate {mean}/min; lowest and highest not assessed.",
-    "rate_few": "Heart rate to be reviewed: too few intervals for a mean.",
-    "rate_open": "Heart rate not confirmed, to be reviewed.",
-    "rate_none": "Heart rate not assessed.",
-    "ectopy": "{kind} ectopic beats: {beats} ({percent}).",
-    "ectopy_low": "{kind} ectopic beats: {beats} ({percent}), {low} of them of low confidence, to be reviewed.",
-    "ectopy_none": "No {kind} ectopic beats detected.",
-    "ectopy_withheld": "{kind} ectopic beats: count withheld, to be reviewed.",
-    "ectopy_open": "{kind} ectopic beats: not assessed.",
-    "runs": "Runs: {count}, {fast} of them {name}; longest {beats} beats, fastest {per_min}/min.",
-    "runs_review": "Runs to be reviewed: {count}; longest {beats} beats, fastest {per_min}/min.",
-    "short": "Series of three beats and more that are too short for a run: {count}.",
-    "couplets": "Couplets: {count}.",
-    "couplets_review": "Couplets to be reviewed: {count}.",
-    "cycles": "Episodes of bigeminy or trigeminy: {count}.",
-    "cycles_review": "Episodes of bigeminy or trigeminy to be reviewed: {count}.",
-    "singles": "Single beats only.",
-    "pauses": "Pauses of {pause} s or more: {count}, longest interval {longest} s.",
-    "pauses_open": "Pauses of {pause} s or more: {count}; the longest interval is not confirmed.",
-    "pauses_none": "No pause of {pause} s or more.",
-    "pauses_none_open": "No confirmed pause of {pause} s or more.",
-    "pauses_not_assessed": "Pauses not assessed.",
-    "intervals_review": "Long intervals not confirmed, to be reviewed: {count}.",
-    "intervals_unusable": "Long intervals that touch unusable stretches, not assessed: {count}.",
-    "ends": "No beat for {seconds} s at the start or the end of the recording, to be reviewed.",
-    "episodes": "{rhythm}: {percent} of the recording, longest episode {longest}.",
-    "episodes_review": "{rhythm}: {percent} of the recording, longest episode {longest}, to be reviewed.",
-    "no_af": "No atrial fibrillation of {seconds} s or longer detected; flutter with regular intervals not assessed.",
-    "no_af_marked": "No atrial fibrillation marked in the labels' file.",
-    "af_paced": "Atrial fibrillation not assessed where the rhythm is paced.",
-    "af_open": "Atrial fibrillation not assessed.",
-    "block": "AV block not excluded.",
-    "unusable": "{percent} of {lead} is not usable and in no count.",
+    "rhythm": tr_later("{rhythm} for {percent} of the recording."),
+    "rhythm_review": tr_later("{rhythm} for {percent} of the recording, to be reviewed."),
+    "rhythm_open": tr_later("Underlying rhythm not classified: to be stated by the reader."),
+    "rate": tr_later("Mean heart rate {mean:.0f}/min, lowest {lowest:.0f}/min, highest {highest:.0f}/min."),
+    "rate_lowest_open": tr_later(
+        "Mean heart rate {mean:.0f}/min, highest {highest:.0f}/min; the lowest not confirmed, to be reviewed."
+    ),
+    "rate_highest_open": tr_later(
+        "Mean heart rate {mean:.0f}/min, lowest {lowest:.0f}/min; the highest not confirmed, to be reviewed."
+    ),
+    "rate_both_open": tr_later("Mean heart rate {mean:.0f}/min; lowest and highest not confirmed, to be reviewed."),
+    "rate_mean": tr_later("Mean heart rate {mean:.0f}/min; lowest and highest not assessed."),
+    "rate_few": tr_later("Heart rate to be reviewed: too few intervals for a mean."),
+    "rate_open": tr_later("Heart rate not confirmed, to be reviewed."),
+    "rate_none": tr_later("Heart rate not assessed."),
+    "ventricular": tr_later("Ventricular ectopic beats: {beats} ({percent})."),
+    "ventricular_low": tr_later(
+        "Ventricular ectopic beats: {beats} ({percent}), {low} of them of low confidence, to be reviewed."
+    ),
+    "ventricular_none": tr_later("No ventricular ectopic beats detected."),
+    "ventricular_withheld": tr_later("Ventricular ectopic beats: count withheld, to be reviewed."),
+    "ventricular_open": tr_later("Ventricular ectopic beats: not assessed."),
+    "supraventricular": tr_later("Supraventricular ectopic beats: {beats} ({percent})."),
+    "supraventricular_low": tr_later(
+        "Supraventricular ectopic beats: {beats} ({percent}), {low} of them of low confidence, to be reviewed."
+    ),
+    "supraventricular_none": tr_later("No supraventricular ectopic beats detected."),
+    "supraventricular_withheld": tr_later("Supraventricular ectopic beats: count withheld, to be reviewed."),
+    "supraventricular_open": tr_later("Supraventricular ectopic beats: not assessed."),
+    "runs": tr_later("Runs: {count}, {fast} of them {name}; longest {beats} beats, fastest {per_min:.0f}/min."),
+    "runs_review": tr_later("Runs to be reviewed: {count}; longest {beats} beats, fastest {per_min:.0f}/min."),
+    "short": tr_later("Series of three beats and more that are too short for a run: {count}."),
+    "couplets": tr_later("Couplets: {count}."),
+    "couplets_review": tr_later("Couplets to be reviewed: {count}."),
+    "cycles": tr_later("Episodes of bigeminy or trigeminy: {count}."),
+    "cycles_review": tr_later("Episodes of bigeminy or trigeminy to be reviewed: {count}."),
+    "singles": tr_later("Single beats only."),
+    "pauses": tr_later("Pauses of {pause:g} s or more: {count}, longest interval {longest:.2f} s."),
+    "pauses_open": tr_later("Pauses of {pause:g} s or more: {count}; the longest interval is not confirmed."),
+    "pauses_none": tr_later("No pause of {pause:g} s or more."),
+    "pauses_none_open": tr_later("No confirmed pause of {pause:g} s or more."),
+    "pauses_not_assessed": tr_later("Pauses not assessed."),
+    "intervals_review": tr_later("Long intervals not confirmed, to be reviewed: {count}."),
+    "intervals_unusable": tr_later("Long intervals that touch unusable stretches, not assessed: {count}."),
+    "ends": tr_later("No beat for {seconds:.1f} s at the start or the end of the recording, to be reviewed."),
+    "episodes": tr_later("{rhythm}: {percent} of the recording, longest episode {longest}."),
+    "episodes_review": tr_later("{rhythm}: {percent} of the recording, longest episode {longest}, to be reviewed."),
+    "no_af": tr_later(
+        "No atrial fibrillation of {seconds:g} s or longer detected; flutter with regular intervals not assessed."
+    ),
+    "no_af_marked": tr_later("No atrial fibrillation marked in the labels' file."),
+    "af_paced": tr_later("Atrial fibrillation not assessed where the rhythm is paced."),
+    "af_open": tr_later("Atrial fibrillation not assessed."),
+    "block": tr_later("AV block not excluded."),
+    "unusable": tr_later("{percent} of {lead} is not usable and in no count."),
 }
 _KINDS = ((Kind.VENTRICULAR, "ventricular", "VT"), (Kind.SUPRA, "supraventricular", "SVT"))
 
@@ -85,7 +101,7 @@ def conclusion_draft(
     """
     named = [part for rhythm in rhythms for part in by_certainty(rhythm)]
     underlying = _underlying(named, duration_s)
-    first = [_share("rhythm", underlying, duration_s) if underlying else SENTENCES["rhythm_open"], _rate(events.rates)]
+    first = [_share("rhythm", underlying, duration_s) if underlying else _filled("rhythm_open"), _rate(events.rates)]
     second = [sentence for kind, word, fast in _KINDS for sentence in _ectopy(events, kind, word, fast)]
     others = [rhythm for rhythm in named if rhythm is not underlying]
     third = [_share("episodes", rhythm, duration_s) for rhythm in others if rhythm.source != "rates"]
@@ -94,18 +110,14 @@ def conclusion_draft(
     if not any(rhythm.rhythm in FIBRILLATION for rhythm in rhythms):
         third.append(_no_fibrillation(rhythms, assessed=bool(events.counted) and duration_s >= FIBRILLATION_S))
     if not any("AV block" in rhythm.rhythm for rhythm in rhythms):
-        third.append(SENTENCES["block"])
+        third.append(_filled("block"))
     if 100 - usable_percent >= _UNUSABLE_PERCENT:
         third.append(_filled("unusable", percent=per_cent(100 - usable_percent), lead=lead))
     return " ".join(first), " ".join(second), " ".join(third)
 
 
 def _filled(sentence: str, /, **values: object) -> str:
-    return SENTENCES[sentence].format(**values)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return tr(SENTENCES[sentence], **values)
 
 
 def _underlying(rhythms: Sequence[RhythmEpisodes], duration_s: float) -> RhythmEpisodes | None:
@@ -124,7 +136,7 @@ def _share(name: str, rhythm: RhythmEpisodes, duration_s: float) -> str:
     start, stop = rhythm.longest or (0.0, 0.0)
     return _filled(
         f"{name}_review" if to_review(rhythm) else name,
-        rhythm=_capital(rhythm.rhythm),
+        rhythm=capitalized(translated(rhythm.rhythm)),
         percent=per_cent(100 * rhythm.seconds / duration_s),
         longest=clock(stop - start, 0),
     )
@@ -133,23 +145,23 @@ def _share(name: str, rhythm: RhythmEpisodes, duration_s: float) -> str:
 def _no_fibrillation(rhythms: Sequence[RhythmEpisodes], *, assessed: bool) -> str:
     """Return the sentence where no atrial fibrillation is among the rhythms."""
     if any(rhythm.source == "labels" for rhythm in rhythms):
-        return SENTENCES["no_af_marked"]
+        return _filled("no_af_marked")
     if any(rhythm.rhythm == "paced" for rhythm in rhythms):
-        return SENTENCES["af_paced"]
-    return _filled("no_af", seconds=f"{FIBRILLATION_S:g}") if assessed else SENTENCES["af_open"]
+        return _filled("af_paced")
+    return _filled("no_af", seconds=FIBRILLATION_S) if assessed else _filled("af_open")
 
 
 def _rate(rates: Rates) -> str:
     lowest, highest = rates.lowest, rates.highest
     possible = rates.lowest_possible is not None or rates.highest_possible is not None
     if rates.mean is None:
-        return SENTENCES["rate_open" if possible else "rate_none"]
+        return _filled("rate_open" if possible else "rate_none")
     if rates.intervals < FEW_INTERVALS:
-        return SENTENCES["rate_open" if possible else "rate_few"]
-    values = {"mean": f"{rates.mean:.0f}"}
+        return _filled("rate_open" if possible else "rate_few")
+    values = {"mean": rates.mean}
     if lowest is None or highest is None:
         return _filled("rate_both_open" if possible else "rate_mean", **values)
-    values |= {"lowest": f"{lowest.value:.0f}", "highest": f"{highest.value:.0f}"}
+    values |= {"lowest": lowest.value, "highest": highest.value}
     names = {(True, True): "rate", (False, True): "rate_lowest_open", (True, False): "rate_highest_open"}
     low, high = lowest.confirmed and not rates.lowest_possible, highest.confirmed and not rates.highest_possible
     return _filled(names.get((low, high), "rate_both_open"), **values)
@@ -159,17 +171,16 @@ def _ectopy(events: Events, kind: Kind, word: str, fast: str) -> Iterator[str]:
     """Yield the count of a kind and its series: runs, couplets, else bigeminy and trigeminy, or single beats only."""
     ectopy, review = events.ectopic[kind], events.to_review.get(kind)
     if ectopy is None:
-        yield _filled("ectopy_withheld" if kind in events.withheld else "ectopy_open", kind=_capital(word))
+        yield _filled(f"{word}_withheld" if kind in events.withheld else f"{word}_open")
         if review is not None:
             yield from _series(review, fast)
     elif not ectopy.total:
-        yield _filled("ectopy_none", kind=word)
+        yield _filled(f"{word}_none")
     else:
-        values = {"kind": _capital(word), "beats": f"{ectopy.total:,}", "percent": per_cent(ectopy.percent)}
-        low = "" if not ectopy.uncertain else f"{ectopy.uncertain:,}"
-        yield _filled("ectopy_low" if low else "ectopy", **values, low=low)
+        low, percent = ectopy.uncertain, per_cent(ectopy.percent)
+        yield _filled(f"{word}_low" if low else word, beats=ectopy.total, percent=percent, low=low)
         series = list(_series(ectopy, fast))
-        yield from series or ([] if low else [SENTENCES["singles"]])
+        yield from series or ([] if low else [_filled("singles")])
 
 
 def _series(ectopy: Ectopy, fast: str) -> Iterator[str]:
@@ -177,18 +188,18 @@ def _series(ectopy: Ectopy, fast: str) -> Iterator[str]:
         longest = max(runs, key=lambda run: run.beats)
         yield _filled(
             name,
-            count=f"{len(runs):,}",
-            fast=f"{sum(run.name == fast for run in runs):,}",
-            name=fast,
-            beats=f"{'≥ ' * longest.cut}{longest.beats:,}",
-            per_min=f"{max(run.per_min for run in runs):.0f}",
+            count=len(runs),
+            fast=sum(run.name == fast for run in runs),
+            name=translated(fast),
+            beats=f"{'≥ ' * longest.cut}{number(longest.beats)}",
+            per_min=max(run.per_min for run in runs),
         )
     if ectopy.short:
-        yield _filled("short", count=f"{len(ectopy.short):,}")
+        yield _filled("short", count=len(ectopy.short))
     for name, couplets in _certain_and_review("couplets", ectopy.couplets):
-        yield _filled(name, count=f"{len(couplets):,}")
+        yield _filled(name, count=len(couplets))
     for name, cycles in _certain_and_review("cycles", (*ectopy.bigeminy, *ectopy.trigeminy)):
-        yield _filled(name, count=f"{len(cycles):,}")
+        yield _filled(name, count=len(cycles))
 
 
 def _certain_and_review(name: str, series: Sequence[Series]) -> Iterator[tuple[str, list[Series]]]:
@@ -198,19 +209,19 @@ def _certain_and_review(name: str, series: Sequence[Series]) -> Iterator[tuple[s
 
 
 def _pauses(pauses: Pauses, pause_s: float) -> Iterator[str]:
-    longest, count, pause = pauses.longest, len(pauses.intervals), f"{pause_s:g}"
+    longest, count = pauses.longest, len(pauses.intervals)
     unsure = bool(pauses.not_confirmed or pauses.not_assessed or pauses.ends)
     if longest is None:
-        yield SENTENCES["pauses_not_assessed"]
+        yield _filled("pauses_not_assessed")
     elif count:
         name = "pauses" if longest.confirmed else "pauses_open"
-        yield _filled(name, pause=pause, count=f"{count:,}", longest=f"{longest.value:.2f}")
+        yield _filled(name, pause=pause_s, count=count, longest=longest.value)
     else:
         name = "pauses_none_open" if unsure or not longest.confirmed else "pauses_none"
-        yield _filled(name, pause=pause)
+        yield _filled(name, pause=pause_s)
     if pauses.not_confirmed:
-        yield _filled("intervals_review", count=f"{len(pauses.not_confirmed):,}")
+        yield _filled("intervals_review", count=len(pauses.not_confirmed))
     if pauses.not_assessed:
-        yield _filled("intervals_unusable", count=f"{pauses.not_assessed:,}")
+        yield _filled("intervals_unusable", count=pauses.not_assessed)
     if pauses.ends:
-        yield _filled("ends", seconds=f"{max(end.value for end in pauses.ends):.1f}")
+        yield _filled("ends", seconds=max(end.value for end in pauses.ends))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ecgfed.base.text import count_of
+from ecgfed.base.language import tr, tr_later, translated, trn
 from ecgfed.domain.events.beats import Beats, merged
 from ecgfed.domain.events.find import Events, find_events
 from ecgfed.domain.events.hours import time_bins
@@ -185,7 +185,10 @@ class Drawing:
         longest = reading.events.pauses.longest
         moving = [] if longest is None else moving_leads(self.leads, reading.beats.sample, longest)
         if moving:
-            note = f"in {' and '.join(moving)} the signal moves meanwhile as in a beat: one may have been missed"
+            note = tr(
+                "in {leads} the signal moves meanwhile as in a beat: one may have been missed",
+                leads=tr(" and ").join(moving),
+            )
             chosen = tuple(
                 replace(strip, caption=f"{strip.caption}; {note}")
                 if any(span.kind == "pause" for span in strip.spans)
@@ -200,13 +203,16 @@ class Drawing:
         """Draw the average beat of each class."""
         drawn, labelled = [], self.reading.labelled
         counts = self.reading.events.by_class
-        for number, (leads, count) in average_beats(self.leads, self.reading.beats).items():
+        for at, (leads, count) in average_beats(self.leads, self.reading.beats).items():
             strip = {"start_s": 0.0, "leads": leads, "beats": [], "spans": []}
             options = {**LARGE, "pulse": False, "intervals": False, "seconds": False}
-            title = f"{labelled.codes[number]}: {labelled.meanings[number] or labelled.classes[number]}"
-            all_of = counts[labelled.classes[number]]
-            caption = count_of(count, "beat") if count == all_of else f"{count:,} of {all_of:,} beats, evenly spread"
-            drawn.append(Drawn(title, caption, self._add(strip, {**options, "name": f"Average beat {title}"})))
+            title = f"{labelled.codes[at]}: {translated(labelled.meanings[at]) or labelled.classes[at]}"
+            all_of = counts[labelled.classes[at]]
+            caption = trn("{n} beat", "{n} beats", count)
+            if count != all_of:
+                caption = tr("{n} of {total} beats, evenly spread", n=count, total=all_of)
+            name = tr("Average beat {title}", title=title)
+            drawn.append(Drawn(title, caption, self._add(strip, {**options, "name": name})))
         return tuple(drawn)
 
     def comparison(self) -> ReaderComparison | None:
@@ -223,11 +229,15 @@ class Drawing:
             of_pair = differ[(names[differ] == first_code) & (second.names[differ] == second_code)]
             at = int(of_pair[second.confidence[of_pair].argmax()])
             middle = float(reading.beats.time_s[at])
-            title = f"{first_code} or {second_code}: {count_of(count, 'beat')}"
-            probability = f"p {second.confidence[at]:.2f}"
-            reader = f"{second.by} gives {second_code} its highest confidence here"
-            caption = f"{reader}, {probability}; its labels are below"
-            span = Span(middle - 0.25, middle + 0.25, "event", f"{first_code} or {second_code}")
+            either = tr("{first} or {second}", first=first_code, second=second_code)
+            title = trn("{codes}: {n} beat", "{codes}: {n} beats", count, codes=either)
+            caption = tr(
+                "{reader} gives {code} its highest confidence here, p {probability:.2f}; its labels are below",
+                reader=second.by,
+                code=second_code,
+                probability=float(second.confidence[at]),
+            )
+            span = Span(middle - 0.25, middle + 0.25, "event", either)
             strip = SelectedStrip(title, caption, around(middle, reading.beats.duration_s), (span,))
             strips.append(self._drawn(strip, both=True))
         return ReaderComparison(reading.labelled.by, second.by, int(both.sum()), rows, tuple(strips))
@@ -287,14 +297,20 @@ class Drawing:
         rate = rate_in(self.reading.beats, strip_choice.start_s)
         caption = [strip_choice.caption] if strip_choice.caption else []
         seconds = min(STRIP_S, self.reading.beats.duration_s - strip_choice.start_s)
-        caption.append("no rate" if rate is None else f"{rate:.0f}/min in these {seconds:.3g} s")
-        caption.append(f"lead{'s' * (len(self.leads.names) > 1)} {', '.join(self.leads.names)}")
+        if rate is None:
+            caption.append(tr("no rate"))
+        else:
+            caption.append(tr("{rate:.0f}/min in these {seconds:.3g} s", rate=rate, seconds=seconds))
+        names = self.leads.names
+        caption.append(
+            tr("lead {leads}", leads=names[0]) if len(names) == 1 else tr("leads {leads}", leads=", ".join(names))
+        )
         strip = self._strip(strip_choice.start_s, strip_choice.spans, both=both)
         if self.twelve is not None:
             strip["twelve"] = self.twelve.strip(strip_choice.start_s)
         options: dict[str, Any] = {"name": strip_choice.title}
         if both and self.reading.second is not None:
-            options["readers"] = [self.reading.labelled.short, self.reading.second.short]
+            options["readers"] = [tr(self.reading.labelled.short), tr(self.reading.second.short)]
         number = self._add(strip, options)
         return Drawn(strip_choice.title, "; ".join(caption), number, strip_choice.start_s, strip_choice.printed)
 
@@ -335,11 +351,11 @@ class Drawing:
         last = first + round(STRIP_S * recording.fs_hz)
         stretches = self.reading.quality[recording.lead].stretches
         parts = [(stretch.start, stretch.stop, str(stretch.reason)) for stretch in stretches]
-        parts += [(start, stop, "no beats marked") for start, stop in labelled.unmarked]
-        parts += [(start, stop, "possible flutter") for start, stop in labelled.flutter]
+        parts += [(start, stop, tr_later("no beats marked")) for start, stop in labelled.unmarked]
+        parts += [(start, stop, tr_later("possible flutter")) for start, stop in labelled.flutter]
         return [
             {"start": _short((start - first) / step), "stop": _short((stop - first) / step)}
-            | {"kind": "unusable", "text": text}
+            | {"kind": "unusable", "text": translated(text)}
             for start, stop, text in parts
             if start < last and stop > first
         ]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import RecordError
+from ecgfed.base.language import message
 from ecgfed.domain.events.kinds import kind_of, meaning_of
 from ecgfed.domain.events.rhythm import REVIEWER, RhythmEpisodes
 from ecgfed.domain.labels.edits import REFRACTORY_S, Edits, RhythmEdit
@@ -89,7 +90,7 @@ def apply_edits(labelled: Labelled, second: Second | None, edits: Edits, fs_hz: 
     confirmed, rejected = _intervals(labelled, keep, added[keep], edits)
     changed = replace(
         labelled,
-        by=f"{labelled.by}, edited by {edits.author}",
+        by=message("{reader}, edited by {author}", reader=labelled.by, author=edits.author),
         sample=labelled.sample[keep],
         label=label[keep],
         classes=(*labelled.classes, *new),

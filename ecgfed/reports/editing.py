@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.language import translated
 from ecgfed.domain.events.kinds import KIND_WORDS, RHYTHM_NAMES, Kind, kind_of, meaning_of
 from ecgfed.domain.events.rhythm import SINUS_RHYTHMS
 from ecgfed.domain.labels.edits import REFRACTORY_S
@@ -45,7 +46,9 @@ def editing_data(reading: Reading, recording: str, beats: str) -> dict[str, Any]
         "rhythm_names": list(RHYTHM_NAMES),
         "refractory_s": REFRACTORY_S,
         "rules": {**asdict(reading.events.rules), "sinus_rhythms": sorted(SINUS_RHYTHMS)},
-        "symbols": {symbol: [int(kind_of([symbol])), meaning_of(symbol)] for symbol in sorted(SYMBOLS - {NO_BEAT})},
+        "symbols": {
+            symbol: [int(kind_of([symbol])), translated(meaning_of(symbol))] for symbol in sorted(SYMBOLS - {NO_BEAT})
+        },
         "patient_events": [[event.time_s, event.source, event.text] for event in reading.patient_events],
         "sentences": SENTENCES,
         "conclusion_notes": CONCLUSION_NOTES,
@@ -77,7 +80,7 @@ def _beats_before(base: Labelled) -> dict[str, Any]:
     return {
         "classes": list(base.classes),
         "codes": list(base.codes),
-        "meanings": list(base.meanings),
+        "meanings": [translated(meaning) for meaning in base.meanings],
         "kinds": list(map(int, base.kinds)),
         "sample": _packed(base.sample.astype("<i4")),
         "label": _packed(base.label.astype(np.uint8)),

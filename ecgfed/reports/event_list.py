@@ -5,7 +5,17 @@ from collections.abc import Sequence
 import numpy as np
 from markupsafe import Markup
 
-from ecgfed.base.text import count_of
+from ecgfed.base.language import (
+    joined_message,
+    message,
+    messages,
+    name_message,
+    tr,
+    tr_later,
+    translated,
+    trn,
+    trn_later,
+)
 from ecgfed.domain.events.beats import Beats
 from ecgfed.domain.events.certainty import episode_name
 from ecgfed.domain.events.ectopy import Ectopy
@@ -13,13 +23,33 @@ from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
 from ecgfed.domain.events.patient_event import RECORDER, PatientEvent
 from ecgfed.domain.events.rhythm import At, RhythmEpisodes, to_review
-from ecgfed.reports.markup import Cell, joined
+from ecgfed.reports.markup import NOT_ASSESSED, Cell, joined
 from ecgfed.reports.recording_parts import Drawn, ListedEvent, RecordingParts
 from ecgfed.reports.strip_selection import STRIP_S
 
 #: So many seconds before and after a patient event its rate and its context are of.
 AROUND_S = 30.0
-EVENT_HEAD = ("Event", "From", "Length", "Beats", "Rate", "Confidence", "Strip")
+EVENT_HEAD = (
+    *(tr_later("Event"), tr_later("From"), tr_later("Length"), tr_later("Beats"), tr_later("Rate")),
+    *(tr_later("Confidence"), tr_later("Strip")),
+)
+#: Counts of ectopic beats around a patient event: all, with those of low confidence, and why there is none.
+_AROUND = {
+    Kind.VENTRICULAR: (
+        trn_later("{n} ventricular", "{n} ventricular"),
+        trn_later("{n} ventricular ({low} of low confidence)", "{n} ventricular ({low} of low confidence)"),
+        (tr_later("ventricular withheld"), tr_later("ventricular not assessed")),
+    ),
+    Kind.SUPRA: (
+        trn_later("{n} supraventricular", "{n} supraventricular"),
+        trn_later("{n} supraventricular ({low} of low confidence)", "{n} supraventricular ({low} of low confidence)"),
+        (tr_later("supraventricular withheld"), tr_later("supraventricular not assessed")),
+    ),
+}
+_RUNS_OF = {
+    Kind.VENTRICULAR: tr_later("Runs of ventricular beats: {reason}."),
+    Kind.SUPRA: tr_later("Runs of supraventricular beats: {reason}."),
+}
 
 
 def event_list(
@@ -43,9 +73,9 @@ def event_list(
     rows = [row for kind, counts in _assessed(events).items() for row in _runs(beats, kind, counts, gallery)]
     pauses = events.pauses
     for kind, intervals in (
-        ("pause", pauses.intervals),
-        ("interval not confirmed", pauses.not_confirmed),
-        ("no beat at an end", pauses.ends),
+        (tr_later("pause"), pauses.intervals),
+        (tr_later("interval not confirmed"), pauses.not_confirmed),
+        (tr_later("no beat at an end"), pauses.ends),
     ):
         rows += [_interval(kind, interval, gallery) for interval in intervals]
     for rhythm in rhythms:
@@ -61,9 +91,9 @@ def event_rows(parts: RecordingParts) -> list[Sequence[Cell]]:
         (
             _name(event),
             parts.times.moment(event.start_s),
-            "-" if event.kind == RECORDER else f"{'at least ' * event.cut}{event.stop_s - event.start_s:.2f} s",
+            "-" if event.kind == RECORDER else _length(event),
             "-" if event.beats is None else event.beats,
-            "-" if event.per_min is None else f"{event.per_min:.0f}/min",
+            "-" if event.per_min is None else tr("{rate:.0f}/min", rate=event.per_min),
             _confidence(event),
             "-"
             if event.strip is None
@@ -76,12 +106,20 @@ def event_rows(parts: RecordingParts) -> list[Sequence[Cell]]:
 def not_listed(events: Events) -> tuple[str, ...]:
     """Return a sentence for everything that the list of events lacks, and why."""
     sentences = []
-    for kind, word in KIND_WORDS.items():
+    for kind in KIND_WORDS:
         if kind not in _assessed(events):
-            sentences.append(f"Runs of {word} beats: {events.withheld.get(kind, 'not assessed')}.")
+            reason = translated(events.withheld.get(kind, NOT_ASSESSED))
+            sentences.append(tr(_RUNS_OF[kind], reason=reason))
     if count := events.pauses.not_assessed:
-        text = f"{count_of(count, 'interval')} as long as a pause"
-        sentences.append(f"{text} touch an unusable stretch: beats may be missing there, and none is listed.")
+        sentences.append(
+            trn(
+                "{n} interval as long as a pause touch an unusable stretch: beats may be missing there, and none is "
+                "listed.",
+                "{n} intervals as long as a pause touch an unusable stretch: beats may be missing there, and none is "
+                "listed.",
+                count,
+            )
+        )
     return tuple(sentences)
 
 
@@ -150,20 +188,22 @@ def _patient_event(
     inside, intervals = slice(first, last), slice(first, max(first, last - 1))
     rr = beats.rr_s[intervals][beats.measured[intervals]]
     context = []
-    for kind, word in KIND_WORDS.items():
+    for kind, (every, with_low, (withheld, not_assessed)) in _AROUND.items():
         of_kind = beats.assessed[inside] & (beats.kind[inside] == kind)
         low = 0 if beats.uncertain is None else int((of_kind & beats.uncertain[inside]).sum())
         if events.ectopic[kind] is None:
-            context.append(f"{word} {'withheld' if kind in events.withheld else 'not assessed'}")
+            context.append(message(withheld if kind in events.withheld else not_assessed))
         elif of_kind.any():
-            context.append(f"{int(of_kind.sum())} {word}{f' ({low} of low confidence)' if low else ''}")
+            forms, values = (with_low, {"low": low}) if low else (every, {})
+            context.append(messages(*forms, int(of_kind.sum()), **values))
     if not beats.assessed[inside].any():
-        context = ["no beat counted"]
+        context = [message("no beat counted")]
     elif not context:
-        context = ["no ectopic beat"]
+        context = [message("no ectopic beat")]
     for rhythm in rhythms:
         if any(begin < stop and end > start for begin, end in rhythm.episodes):
-            context.append(f"{rhythm.rhythm}{' (to review)' * to_review(rhythm)}")
+            name = name_message(rhythm.rhythm)
+            context.append(message("{rhythm} (to review)", rhythm=name) if to_review(rhythm) else name)
     return ListedEvent(
         RECORDER,
         event.source,
@@ -172,15 +212,18 @@ def _patient_event(
         per_min=60 * len(rr) / float(rr.sum()) if len(rr) else None,
         strip=_strip_at(event.time_s, gallery),
         text=event.text,
-        context=", ".join(context),
+        context=joined_message(context, ", "),
     )
 
 
 def _name(event: ListedEvent) -> str:
     """Return the name of an event; of a patient event with its text and what is around it."""
     if event.kind != RECORDER:
-        return event.name
-    return f"{event.name}{f': {event.text}' if event.text else ''}; within {AROUND_S:g} s: {event.context}"
+        return translated(event.name)
+    name = f"{translated(event.name)}: {event.text}" if event.text else translated(event.name)
+    return tr(
+        "{event}; within {seconds:g} s: {context}", event=name, seconds=AROUND_S, context=translated(event.context)
+    )
 
 
 def _strip_at(time_s: float, gallery: Sequence[Drawn]) -> int | None:
@@ -189,10 +232,16 @@ def _strip_at(time_s: float, gallery: Sequence[Drawn]) -> int | None:
     return next((drawn.number for drawn in shown), None)
 
 
+def _length(event: ListedEvent) -> str:
+    text = tr("{seconds:.2f} s", seconds=event.stop_s - event.start_s)
+    return tr("at least {text}", text=text) if event.cut else text
+
+
 def _confidence(event: ListedEvent) -> str:
-    parts = ["to review"] if event.review else []
+    parts = [tr("to review")] if event.review else []
     if event.confidence is not None:
-        parts.append(f"{'certainty' if event.kind == 'rhythm' else 'mean probability'} {event.confidence:.2f}")
+        certainty, probability = tr_later("certainty {value:.2f}"), tr_later("mean probability {value:.2f}")
+        parts.append(tr(certainty if event.kind == "rhythm" else probability, value=event.confidence))
     if event.uncertain:
-        parts.append(f"{event.uncertain:,} of low confidence")
+        parts.append(tr("{n} of low confidence", n=event.uncertain))
     return ", ".join(parts) or "-"

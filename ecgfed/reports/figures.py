@@ -5,6 +5,7 @@ Where the LOINC codes were looked up: docs/decisions/0091-report-for-other-progr
 
 from collections.abc import Iterator
 
+from ecgfed.base.language import tr, tr_later, translated
 from ecgfed.base.text import count_of
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.figure import Figure
@@ -17,8 +18,8 @@ from ecgfed.reports.markup import clock
 from ecgfed.reports.recording_parts import RecordingParts
 from ecgfed.reports.st_trend import st_figures
 
-NO_BEAT, NO_CLASS = "no beat was counted", "the labels know no such class"
-_NO_INTERVAL = "not measured"
+NO_BEAT, NO_CLASS = tr_later("no beat was counted"), tr_later("the labels know no such class")
+_NO_INTERVAL = tr_later("not measured")
 _PACED, _SHORT = "not detected in a paced rhythm", "episodes shorter than 30 s are not detected"
 _FEW, _NO_RUN = "too few intervals can be used", "no certain run"
 _SYMPTOMS = "the patient's events are listed; what the patient felt is not assessed"
@@ -43,23 +44,34 @@ OTHER_RHYTHM = "rhythm "
 
 
 def not_assessed(parts: RecordingParts) -> list[tuple[str, str]]:
-    """Return the findings that a report does not assess, each with the reason."""
+    """Return the findings that a report does not assess, each with the reason, in the current language."""
     events = parts.events
-    ectopic = ((Kind.VENTRICULAR, "Ventricular ectopy"), (Kind.SUPRA, "Supraventricular ectopy"))
+    ectopic = ((Kind.VENTRICULAR, tr("Ventricular ectopy")), (Kind.SUPRA, tr("Supraventricular ectopy")))
     marked = any(rhythm.source == "labels" for rhythm in parts.rhythms)
-    af = (
+    af = tr(
         "episodes shorter than 30 s, in a paced rhythm, and flutter with regular intervals are missed; the two are not "
         "told apart"
     )
     return [
-        *((title, _no_ectopy(parts, kind)) for kind, title in ectopic if events.ectopic[kind] is None),
-        ("Atrial fibrillation and flutter", "only as marked in the labels' file" if marked else af),
-        ("Ventricular flutter and fibrillation", "typical waves raise a warning, others may be counted as beats"),
-        ("AV block", "possible second-degree block is named where blocked P waves lie half-way; no other AV block is"),
-        ("ST changes and the T wave", "the ST level is an experimental trend that nothing is concluded from"),
-        *((f"{title} interval", why) for title, why in _no_intervals(parts)),
-        ("Pacemaker function", "capture and sensing are not assessed"),
-        ("Symptoms and activity", _SYMPTOMS if parts.patient_events else "not part of the recording"),
+        *((title, translated(_no_ectopy(parts, kind))) for kind, title in ectopic if events.ectopic[kind] is None),
+        (tr("Atrial fibrillation and flutter"), tr("only as marked in the labels' file") if marked else af),
+        (
+            tr("Ventricular flutter and fibrillation"),
+            tr("typical waves raise a warning, others may be counted as beats"),
+        ),
+        (
+            tr("AV block"),
+            tr("possible second-degree block is named where blocked P waves lie half-way; no other AV block is"),
+        ),
+        (tr("ST changes and the T wave"), tr("the ST level is an experimental trend that nothing is concluded from")),
+        *((tr("{interval} interval", interval=title), translated(why)) for title, why in _no_intervals(parts)),
+        (tr("Pacemaker function"), tr("capture and sensing are not assessed")),
+        (
+            tr("Symptoms and activity"),
+            tr("the patient's events are listed; what the patient felt is not assessed")
+            if parts.patient_events
+            else tr("not part of the recording"),
+        ),
     ]
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from urllib.parse import quote
 
-from ecgfed.base.text import count_of, safe_row
+from ecgfed.base.language import number, page_language, tr, tr_later, translated, trn
+from ecgfed.base.text import safe_row
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
 from ecgfed.reports.markup import NOT_ASSESSED, clock, per_cent
@@ -14,11 +15,11 @@ from ecgfed.reports.recording_parts import RecordingParts
 from ecgfed.reports.rendering import render
 from ecgfed.web.page import inline_page
 
-STYLES, SCRIPTS = ("report.css", "index.css"), ("run.js", "index.js")
+STYLES, SCRIPTS = ("report.css", "index.css"), ("language.js", "run.js", "index.js")
 #: Headings of the page's table.
 HEAD = (
-    *("Recording", "Reviewed", "Length", "Usable", "Heart rate", "Rhythm"),
-    *("Ventricular burden", "Supraventricular burden", "Warnings"),
+    *(tr_later("Recording"), tr_later("Reviewed"), tr_later("Length"), tr_later("Usable"), tr_later("Heart rate")),
+    *(tr_later("Rhythm"), tr_later("Ventricular burden"), tr_later("Supraventricular burden"), tr_later("Warnings")),
 )
 
 
@@ -43,6 +44,7 @@ class RecordingRow:
         withheld: ``ventricular`` and ``supraventricular`` where their counts are withheld.
         warnings: the warnings' texts, the most severe first.
         intended_use: what the report is for.
+        page_warnings: the warnings in the language of the page.
     """
 
     file: str
@@ -61,6 +63,7 @@ class RecordingRow:
     withheld: list[str]
     warnings: list[str]
     intended_use: str
+    page_warnings: list[str]
 
     @staticmethod
     def of(parts: RecordingParts, file: str, page: str) -> "RecordingRow":
@@ -69,6 +72,8 @@ class RecordingRow:
         events = parts.events
         ventricular, supra = _burden(events.ventricular), _burden(events.supra)
         mean = events.rates.mean
+        with page_language(parts.language):
+            page_warnings = [translated(text) for _, text in parts.warnings]
         return RecordingRow(
             file,
             page,
@@ -84,6 +89,7 @@ class RecordingRow:
             [KIND_WORDS[kind] for kind in events.withheld],
             [text for _, text in parts.warnings],
             parts.intended_use,
+            page_warnings,
         )
 
     @staticmethod
@@ -98,7 +104,7 @@ class RecordingRow:
             *(row.heart_rate_per_min, row.ventricular_beats, row.ventricular_percent),
             *(row.supraventricular_beats, row.supraventricular_percent),
         )
-        lists = (row.withheld, row.warnings)
+        lists = (row.withheld, row.warnings, row.page_warnings)
         valid = (
             all(isinstance(text, str) for text in texts)
             and all(_is_number(number) for number in numbers)
@@ -109,6 +115,10 @@ class RecordingRow:
             and type(row.reviewed) is bool
         )
         return row if valid else None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the row for other programs, in English."""
+        return {name: value for name, value in asdict(self).items() if name != "page_warnings"}
 
     @property
     def usable_percent(self) -> float:
@@ -131,54 +141,57 @@ SortableCell = tuple[str, str | float]
 
 
 def cells_of(row: RecordingRow) -> list[SortableCell]:
-    """Return the cells of a row, but its name; what was not assessed is sorted last."""
+    """Return the cells of a row, but its name, in the current language; what was not assessed is sorted last."""
+    unknown: SortableCell = (translated(NOT_ASSESSED), "")
 
     def burden(kind: Kind, percent: float | None) -> SortableCell:
-        text = "withheld" if KIND_WORDS[kind] in row.withheld else per_cent(percent) or NOT_ASSESSED
-        return text, "" if percent is None else percent
+        if KIND_WORDS[kind] in row.withheld:
+            return tr("withheld"), "" if percent is None else percent
+        return unknown if percent is None else (per_cent(percent) or "", percent)
 
     rate = row.heart_rate_per_min
-    rhythms = "; ".join(f"{name} {clock(seconds, 0)}" for name, seconds in row.rhythms.items())
+    rhythms = "; ".join(f"{translated(name)} {clock(seconds, 0)}" for name, seconds in row.rhythms.items())
     return [
-        ("yes" if row.reviewed else "no", int(row.reviewed)),
+        (tr("yes") if row.reviewed else tr("no"), int(row.reviewed)),
         (clock(row.duration_s, 0), row.duration_s),
-        (f"{clock(row.usable_s, 0)} ({row.usable_percent:.1f}%)", row.usable_percent),
-        (NOT_ASSESSED, "") if rate is None else (f"{rate:.0f}/min", rate),
-        (rhythms or "none detected", sum(row.rhythms.values())) if row.beats else (NOT_ASSESSED, ""),
+        (f"{clock(row.usable_s, 0)} ({number(row.usable_percent / 100, '.1%')})", row.usable_percent),
+        unknown if rate is None else (tr("{rate:.0f}/min", rate=rate), rate),
+        (rhythms or tr("none detected"), sum(row.rhythms.values())) if row.beats else unknown,
         burden(Kind.VENTRICULAR, row.ventricular_percent),
         burden(Kind.SUPRA, row.supraventricular_percent),
-        (" ".join(row.warnings) or "none", len(row.warnings)),
+        (" ".join(row.page_warnings) or tr("none"), len(row.warnings)),
     ]
 
 
 def index_page(rows: Sequence[RecordingRow], failed: Sequence[Mapping[str, str]], folder: str) -> str:
-    """Return the page: a row for each recording, linked to its report, and one for each that failed, with the reason.
+    """Return the page in the current language: a row for each recording, linked to its report, and the failed ones.
 
     Args:
         rows: the recordings with a report.
         failed: ``file`` and ``problem`` of the others.
         folder: name of the folder, as text.
     """
-    use = next((row.intended_use for row in rows), "Research use only, not for diagnosis.")
+    use = translated(next((row.intended_use for row in rows), tr_later("Research use only, not for diagnosis.")))
     listed = [(row.file, quote(row.page), cells_of(row)) for row in rows]
     reviewed = sum(row.reviewed for row in rows)
     header = [
-        ("Recordings", len(rows) + len(failed)),
-        ("With a report", len(rows)),
-        ("Failed", len(failed)),
-        ("Reviewed", f"{reviewed} of {count_of(len(rows), 'report')}"),
+        (tr("Recordings"), len(rows) + len(failed)),
+        (tr("With a report"), len(rows)),
+        (tr("Failed"), len(failed)),
+        (tr("Reviewed"), trn("{reviewed} of {n} report", "{reviewed} of {n} reports", len(rows), reviewed=reviewed)),
     ]
     parts = {"intended_use": use}
+    head = [tr(name) for name in HEAD]
     body = render(
-        "folder_index.html.j2", parts=parts, header=header, folder=folder, head=HEAD, listed=listed, failed=failed
+        "folder_index.html.j2", parts=parts, header=header, folder=folder, head=head, listed=listed, failed=failed
     )
-    title = f"ECG reports: {folder}"
+    title = tr("ECG reports: {folder}", folder=folder)
     return inline_page(title, body, styles=STYLES, scripts=SCRIPTS, data={}, sheet=f"{title}. {use}")
 
 
 def index_table(rows: Sequence[RecordingRow], failed: Sequence[Mapping[str, str]]) -> str:
     """Return a CSV table of the same rows; a cell is empty where its figure was not assessed."""
-    names = [field.name for field in fields(RecordingRow) if field.name != "intended_use"]
+    names = [field.name for field in fields(RecordingRow) if field.name not in ("intended_use", "page_warnings")]
     text = io.StringIO()
     writer = csv.DictWriter(text, [*names, "problem"], restval="", lineterminator="\n")
     writer.writeheader()

@@ -1,8 +1,8 @@
 """The headline of a recording's report in words: certain findings first, then those to review."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from ecgfed.base.text import count_of
+from ecgfed.base.language import number, tr, tr_later, translated, trn, trn_later
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
@@ -14,11 +14,32 @@ from ecgfed.reports.markup import ELAPSED, PageTimes, per_cent
 #: So much of a lead that cannot be used is named beside what was not found.
 LEFT_OUT_PERCENT = 10.0
 #: Rhythms that are looked for, beside those of the rate.
-AF, STANDSTILL = "atrial fibrillation or flutter", "standstill"
+AF, STANDSTILL = tr_later("atrial fibrillation or flutter"), tr_later("standstill")
 #: Shorter episodes of atrial fibrillation are not detected.
 FIBRILLATION_S = 30.0
 #: A mean rate of fewer intervals may be that of one misdetected beat.
 FEW_INTERVALS = 3
+
+
+#: Series that are counted -> words for none, for none that is certain, for one and for several; ``web/words.js`` has
+#: the same.
+_SERIES: Mapping[str, tuple[str, str, tuple[str, str]]] = {
+    "run": (*(tr_later("no run"), tr_later("no certain run, {n} to review")), trn_later("{n} run", "{n} runs")),
+    "couplet": (
+        *(tr_later("no couplet"), tr_later("no certain couplet, {n} to review")),
+        trn_later("{n} couplet", "{n} couplets"),
+    ),
+    "episode": (
+        *(tr_later("no episode"), tr_later("no certain episode, {n} to review")),
+        trn_later("{n} episode", "{n} episodes"),
+    ),
+    "series": (
+        *(tr_later("no series"), tr_later("no certain series, {n} to review")),
+        trn_later("{n} series", "{n} series"),
+    ),
+    "VT": (tr_later("no VT"), tr_later("no certain VT, {n} to review"), trn_later("{n} VT", "{n} VT")),
+    "SVT": (tr_later("no SVT"), tr_later("no certain SVT, {n} to review"), trn_later("{n} SVT", "{n} SVT")),
+}
 
 
 def ectopy_headline(events: Events, kind: Kind, times: PageTimes = ELAPSED, *, burden: bool = True) -> str | None:
@@ -26,72 +47,98 @@ def ectopy_headline(events: Events, kind: Kind, times: PageTimes = ELAPSED, *, b
     ectopy = events.ectopic[kind]
     if ectopy is not None:
         return _counts(ectopy, burden=burden)
-    if kind in events.to_review:
-        return f"Withheld. {events.withheld[kind]}{_candidates(events.to_review[kind], times)}"
-    return f"Withheld. {events.withheld[kind]}" if kind in events.withheld else None
+    if kind not in events.withheld:
+        return None
+    withheld = tr("Withheld. {reason}", reason=translated(events.withheld[kind]))
+    review = events.to_review.get(kind)
+    return withheld if review is None else f"{withheld}{_candidates(review, times)}"
 
 
 def _counts(ectopy: Ectopy, *, burden: bool) -> str:
     if not ectopy.total:
-        return "none detected"
-    low = f", {ectopy.uncertain:,} of low confidence" if ectopy.uncertain else ""
+        return tr("none detected")
+    low = tr(", {n} of low confidence", n=ectopy.uncertain) if ectopy.uncertain else ""
     share = f" ({per_cent(ectopy.percent)})" if burden else ""
-    parts = [f"{ectopy.total:,}{share}{low}"]
+    parts = [f"{number(ectopy.total)}{share}{low}"]
     if ectopy.runs:
-        name = "VT" if ectopy.kind is Kind.VENTRICULAR else "SVT"
         fast = ectopy.tachycardias
-        parts += [certain_first(ectopy.runs, "run"), certain_first(fast, name, name)]
+        tachycardias = certain_first(fast, "VT" if ectopy.kind is Kind.VENTRICULAR else "SVT")
         if rates := [run.per_min for run in fast if not run.review]:
-            parts[-1] += f" (fastest {max(rates):.0f}/min)"
+            tachycardias = tr("{runs} (fastest {rate:.0f}/min)", runs=tachycardias, rate=max(rates))
+        parts += [certain_first(ectopy.runs, "run"), tachycardias]
     if ectopy.couplets:
         parts.append(certain_first(ectopy.couplets, "couplet"))
     return "; ".join(parts)
 
 
-def certain_first(series: Iterable[Series], singular: str, plural: str = "") -> str:
-    """Return the number of certain series, and of those to review: ``5 runs, 195 more to review``."""
+def certain_first(series: Iterable[Series], noun: str) -> str:
+    """Return the number of certain series, and of those to review: ``5 runs, 195 more to review``.
+
+    Args:
+        series: they.
+        noun: what they are, ``run``, ``couplet``, ``episode``, ``series``, ``VT`` or ``SVT``.
+    """
     every = list(series)
     review = sum(item.review for item in every)
-    certain = len(every) - review
+    certain, (none, uncertain, forms) = len(every) - review, _SERIES[noun]
     if not every:
-        return f"no {singular}"
+        return tr(none)
     if not certain:
-        return f"no certain {singular}, {review:,} to review"
-    return count_of(certain, singular, plural) + (f", {review:,} more to review" if review else "")
+        return tr(uncertain, n=review)
+    count = trn(*forms, certain)
+    return tr("{count}, {n} more to review", count=count, n=review) if review else count
 
 
 def _candidates(ectopy: Ectopy, times: PageTimes) -> str:
     """Return the runs and couplets of a withheld kind, for review."""
     parts = []
     if (run := ectopy.longest) is not None:
-        longest = f"longest {count_of(run.beats, 'beat')} at {run.per_min:.0f}/min, from {times.text(run.start_s)}"
-        parts.append(f"{count_of(len(ectopy.runs), 'possible run')} ({longest})")
+        longest = trn(
+            "longest {n} beat at {rate:.0f}/min, from {time}",
+            "longest {n} beats at {rate:.0f}/min, from {time}",
+            run.beats,
+            rate=run.per_min,
+            time=times.text(run.start_s),
+        )
+        runs = trn("{n} possible run ({longest})", "{n} possible runs ({longest})", len(ectopy.runs), longest=longest)
+        parts.append(runs)
     if ectopy.couplets:
-        parts.append(count_of(len(ectopy.couplets), "possible couplet"))
-    return f" To be reviewed: {' and '.join(parts)}." if parts else ""
+        parts.append(trn("{n} possible couplet", "{n} possible couplets", len(ectopy.couplets)))
+    return tr(" To be reviewed: {series}.", series=both(parts)) if parts else ""
+
+
+def both(parts: list[str]) -> str:
+    """Return one text, or two joined with an and."""
+    return parts[0] if len(parts) == 1 else tr("{one} and {other}", one=parts[0], other=parts[1])
 
 
 def rates_text(rates: Rates) -> str | None:
     """Return the mean, lowest and highest heart rate, and which of these is not confirmed."""
+    possible = possible_rates(rates)
     if rates.mean is None:
-        return f"not confirmed: possibly {possible}" if (possible := possible_rates(rates)) else None
-    mean = f"{rates.mean:.0f}/min"
-    parts = [] if rates.intervals >= FEW_INTERVALS else [f"of {count_of(rates.intervals, 'interval')} alone"]
+        return tr("not confirmed: possibly {rates}", rates=possible) if possible else None
+    mean = tr("{rate:.0f}/min", rate=rates.mean)
+    few = rates.intervals < FEW_INTERVALS
+    parts = [trn("of {n} interval alone", "of {n} intervals alone", rates.intervals)] if few else []
     if rates.lowest is not None and rates.highest is not None:
-        parts.append(f"{rates.lowest.value:.0f} to {rates.highest.value:.0f}")
-        ends = {"lowest": rates.lowest.confirmed, "highest": rates.highest.confirmed}
-        if unconfirmed := " and ".join(name for name, confirmed in ends.items() if not confirmed):
-            parts.append(f"{unconfirmed} not confirmed")
-    if possible := possible_rates(rates):
-        parts.append(f"possibly {possible}")
+        parts.append(tr("{low:.0f} to {high:.0f}", low=rates.lowest.value, high=rates.highest.value))
+        if not rates.lowest.confirmed and not rates.highest.confirmed:
+            parts.append(tr("lowest and highest not confirmed"))
+        elif not rates.lowest.confirmed:
+            parts.append(tr("lowest not confirmed"))
+        elif not rates.highest.confirmed:
+            parts.append(tr("highest not confirmed"))
+    if possible:
+        parts.append(tr("possibly {rates}", rates=possible))
     return f"{mean} ({'; '.join(parts)})" if parts else mean
 
 
 def possible_rates(rates: Rates) -> str:
     """Return how far the rate may fall and rise by intervals that are not confirmed; ``""`` no further."""
     lowest, highest = rates.lowest_possible, rates.highest_possible
-    parts = [] if lowest is None else [f"down to {lowest.value:.0f}/min"]
-    return " and ".join(parts if highest is None else [*parts, f"up to {highest.value:.0f}/min"])
+    parts = [] if lowest is None else [tr("down to {rate:.0f}/min", rate=lowest.value)]
+    parts += [] if highest is None else [tr("up to {rate:.0f}/min", rate=highest.value)]
+    return both(parts) if parts else ""
 
 
 def rhythms_assessed(events: Events, duration_s: float) -> tuple[str, ...]:
@@ -102,6 +149,15 @@ def rhythms_assessed(events: Events, duration_s: float) -> tuple[str, ...]:
     if events.rates.lowest is not None and duration_s >= events.rules.rate_episode_s:
         assessed += [BRADYCARDIA, TACHYCARDIA]
     return (*assessed, STANDSTILL) if duration_s >= 2 * events.rules.pause_s else tuple(assessed)
+
+
+#: Whether atrial fibrillation, and the rhythms of the rate, were looked for -> what is stated of those that were not.
+_NOT_ASSESSED = {
+    (True, True): "",
+    (True, False): tr_later("{text}; bradycardia and tachycardia not assessed"),
+    (False, True): tr_later("{text}; atrial fibrillation not assessed"),
+    (False, False): tr_later("{text}; atrial fibrillation, bradycardia and tachycardia not assessed"),
+}
 
 
 def none_detected(events: Events, duration_s: float, usable_percent: float) -> str | None:
@@ -115,27 +171,36 @@ def none_detected(events: Events, duration_s: float, usable_percent: float) -> s
     assessed = rhythms_assessed(events, duration_s)
     if not assessed:
         return None
-    *first, last = assessed
-    text = f"no {', '.join(first)} or {last} detected" if first else f"no {last} detected"
+    *first, last = map(translated, assessed)
+    if first:
+        text = tr("no {rhythms} or {last} detected", rhythms=", ".join(first), last=last)
+    else:
+        text = tr("no {rhythm} detected", rhythm=last)
     if usable_percent < 100 - LEFT_OUT_PERCENT:
-        text += f" in the {usable_percent:.0f}% that can be used"
-    open_ = [] if AF in assessed else ["atrial fibrillation"]
-    open_ += [] if BRADYCARDIA in assessed else [BRADYCARDIA, TACHYCARDIA]
-    return f"{text}; {' and '.join(filter(None, (', '.join(open_[:-1]), open_[-1])))} not assessed" if open_ else text
+        text = tr("{text} in the {share:.0%} that can be used", text=text, share=usable_percent / 100)
+    sentence = _NOT_ASSESSED[AF in assessed, BRADYCARDIA in assessed]
+    return tr(sentence, text=text) if sentence else text
 
 
 def longest_text(pauses: Pauses) -> str:
     """Return the length of the longest interval; requires one."""
     assert pauses.longest is not None
-    value = f"{pauses.longest.value:.2f} s"
-    return f"longest interval {value if pauses.longest.confirmed else f'not confirmed: {value} or more'}"
+    if pauses.longest.confirmed:
+        return tr("longest interval {value:.2f} s", value=pauses.longest.value)
+    return tr("longest interval not confirmed: {value:.2f} s or more", value=pauses.longest.value)
 
 
 def pauses_text(pauses: Pauses) -> str:
     """Return the number of pauses, and of long intervals that were not assessed."""
-    number = f"{len(pauses.intervals):,}" if pauses.intervals else "none found"
+    parts = [number(len(pauses.intervals)) if pauses.intervals else tr("none found")]
     if pauses.not_confirmed:
-        number += f"; {count_of(len(pauses.not_confirmed), 'interval')} not confirmed"
-    if not pauses.not_assessed:
-        return number
-    return f"{number}; {count_of(pauses.not_assessed, 'more touches', 'more touch')} an unusable stretch: not assessed"
+        parts.append(trn("{n} interval not confirmed", "{n} intervals not confirmed", len(pauses.not_confirmed)))
+    if pauses.not_assessed:
+        parts.append(
+            trn(
+                "{n} more touches an unusable stretch: not assessed",
+                "{n} more touch an unusable stretch: not assessed",
+                pauses.not_assessed,
+            )
+        )
+    return "; ".join(parts)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.language import number, tr, translated
 from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.waves.points import POINTS
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, PageTimes
@@ -106,28 +107,34 @@ def interval_rows(intervals: NormalIntervals, times: PageTimes) -> Iterator[Sequ
     """Yield the rows of the page's table: the whole recording, then each hour of several."""
     overall = [intervals.overall(name) for name in TITLES]
     averaged = sum(hour.averaged for hour in intervals.hours)
-    yield ("Overall", averaged, *(overall_text(interval) for interval in overall))
+    yield (tr("Overall"), averaged, *(overall_text(interval) for interval in overall))
     for hour in intervals.hours if len(intervals.hours) > 1 else ():
-        edges = f"{times.text(hour.start_s, 0)} to {times.text(hour.stop_s, 0)}"
+        edges = tr("{start} to {stop}", start=times.text(hour.start_s, 0), stop=times.text(hour.stop_s, 0))
         yield (edges, hour.averaged, *(_text(hour.measured[name]) for name in TITLES))
 
 
 def overall_text(overall: Overall) -> str:
     """Return an interval of the whole recording in ms, or why it was not assessed."""
     if overall.value is None:
-        return f"{NOT_ASSESSED}: {overall.not_assessed}"
+        return _reason(overall.not_assessed)
     if overall.hours == 1 or overall.lowest is None or overall.highest is None:
-        return f"{overall.value:.0f}{'' if overall.sd is None else f' ± {overall.sd:.0f}'}"
-    return f"{overall.value:.0f} ({overall.lowest:.0f} to {overall.highest:.0f})"
+        return _with_sd(overall.value, overall.sd)
+    return tr("{value:.0f} ({low:.0f} to {high:.0f})", value=overall.value, low=overall.lowest, high=overall.highest)
 
 
 def _text(interval: Measurement) -> str:
-    if interval.value is None:
-        return f"{NOT_ASSESSED}: {interval.not_assessed}"
-    return f"{interval.value:.0f}{'' if interval.sd is None else f' ± {interval.sd:.0f}'}"
+    return _reason(interval.not_assessed) if interval.value is None else _with_sd(interval.value, interval.sd)
+
+
+def _reason(reason: str) -> str:
+    return f"{translated(NOT_ASSESSED)}: {translated(reason)}"
+
+
+def _with_sd(value: float, sd: float | None) -> str:
+    return number(value, ".0f") if sd is None else f"{number(value, '.0f')} ± {number(sd, '.0f')}"
 
 
 def error_text(point: str) -> str:
     """Return the measured error of a point in ms: ``24.0 ± 23.2``."""
     mean, sd = ERRORS_MS[point]
-    return f"{mean:.1f} ± {sd:.1f}"
+    return f"{number(mean, '.1f')} ± {number(sd, '.1f')}"

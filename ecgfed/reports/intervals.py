@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.language import message, tr_later
 from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import FIBRILLATION
@@ -16,10 +17,11 @@ from ecgfed.reports.recording_parts import SHORT_S
 from ecgfed.reports.st_level import st_trend
 from ecgfed.reports.st_trend import StTrend
 
-PACED, NO_NORMAL_BEAT, LOW_CONFIDENCE = "paced rhythm", "no normal beat", "most normal beats are of low confidence"
+PACED, NO_NORMAL_BEAT = tr_later("paced rhythm"), tr_later("no normal beat")
+LOW_CONFIDENCE = tr_later("most normal beats are of low confidence")
 #: Share of an hour's normal beats of low confidence above which none of its intervals is assessed.
 _MOST = 0.5
-_LOW_RATE = f"fewer than {MIN_FS_HZ:g} samples a second"
+_LOW_RATE = message("fewer than {fs:g} samples a second", fs=MIN_FS_HZ)
 _CLASSES = ("normal", "normal in fibrillation", "other")
 
 

@@ -7,7 +7,7 @@ from ecgfed.reports.rendering import render
 from ecgfed.web.page import inline_page
 
 STYLES = ("paper.css", "report.css", "label.css")
-SCRIPTS = ("paper.js", "choose.js", "answers.js", "keep.js", "pictures.js", "label.js")
+SCRIPTS = ("language.js", "paper.js", "choose.js", "answers.js", "keep.js", "pictures.js", "label.js")
 
 
 def label_page(data: Mapping[str, Any], *, summary: str, intended_use: str, notices: Sequence[str] = ()) -> str:

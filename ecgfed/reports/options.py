@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from ecgfed.base.language import LANGUAGES
 from ecgfed.base.options import Options, option
 
 #: Options that only the report of a single recording has.
@@ -12,7 +13,14 @@ OF_A_RECORDING = ("formats", "subject", "start", "edits", "indication", "diary",
 
 
 @dataclass(frozen=True)
-class ReportOptions(Options):
+class PageOptions(Options):
+    """How a page for people is written."""
+
+    language: str = option("en", "Language of the page: en, de, fr or es.", LANGUAGES, metavar="LANGUAGE")
+
+
+@dataclass(frozen=True)
+class ReportOptions(PageOptions):
     """What a report states of patient and recording, and the files beside its page."""
 
     formats: str | Sequence[str] = option(

@@ -1,6 +1,6 @@
 """A recording's report as one self-contained page, in the order a Holter report is read."""
 
-from ecgfed.base.text import count_of
+from ecgfed.base.language import number, page_language, tr, translated, trn
 from ecgfed.domain.events.hours import busiest
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.reports.conclusion import CONCLUSION_NOTES
@@ -8,15 +8,17 @@ from ecgfed.reports.event_list import EVENT_HEAD, event_rows, not_listed
 from ecgfed.reports.figures import not_assessed
 from ecgfed.reports.headline import ectopy_headline, longest_text, none_detected, pauses_text, rates_text
 from ecgfed.reports.interval_table import TITLES, error_text, interval_rows
-from ecgfed.reports.markup import Cell, clock, joined, per_cent
+from ecgfed.reports.markup import Cell, clock, day_text, joined, minute_text, per_cent, tr_markup
 from ecgfed.reports.recording_parts import LeadRow, RecordingParts
 from ecgfed.reports.recording_tables import (
     LISTED,
+    RHYTHM_HEAD,
     certainty_text,
     hours_table,
     longest_episode,
     rate_table,
     rhythm_table,
+    variability_table,
 )
 from ecgfed.reports.rendering import render
 from ecgfed.reports.resting import axis_rows, resting_rows
@@ -25,6 +27,7 @@ from ecgfed.web.page import inline_page
 
 STYLES = ("paper.css", "report.css", "editing.css")
 SCRIPTS = (
+    "language.js",
     "paper.js",
     "twelve.js",
     "beats.js",
@@ -37,6 +40,7 @@ SCRIPTS = (
     "adding.js",
     "report.js",
     "edited_page.js",
+    "editing_texts.js",
     "editing.js",
 )
 SCALE = "25 mm/s, 10 mm/mV"
@@ -45,7 +49,12 @@ LARGE = {"mm_per_s": 50, "mm_per_unit": 20}
 
 
 def recording_page(parts: RecordingParts) -> str:
-    """Return the whole page as HTML."""
+    """Return the whole page as HTML, in the report's language."""
+    with page_language(parts.language):
+        return _page(parts)
+
+
+def _page(parts: RecordingParts) -> str:
     (lead,) = (row for row in parts.leads if row.name == parts.lead)
     hours_head, hours = hours_table(parts)
     short_form = parts.short_form
@@ -55,6 +64,10 @@ def recording_page(parts: RecordingParts) -> str:
         moment=parts.times.moment,
         time=parts.times.text,
         header=parts.header,
+        saved_at=None if parts.review is None else minute_text(parts.review.saved_at),
+        reviewed_at=None if parts.review is None else minute_text(parts.review.reviewed_at),
+        patient=[(translated(name), _patient_value(name, value)) for name, value in parts.patient],
+        filter_name=translated(parts.filter_name),
         events=parts.events,
         rules=parts.events.rules,
         lead=lead,
@@ -62,13 +75,15 @@ def recording_page(parts: RecordingParts) -> str:
         axes=None if parts.twelve is None else axis_rows(parts.twelve),
         stretches=sorted(sorted(lead.stretches, key=lambda item: item[0] - item[1])[:LISTED]),
         rates=rate_table(parts),
+        variability=variability_table(parts),
+        rhythm_head=[tr(name) for name in RHYTHM_HEAD],
         rhythms=rhythm_table(parts),
-        event_head=EVENT_HEAD,
+        event_head=[tr(name) for name in EVENT_HEAD],
         event_rows=event_rows(parts),
         not_listed=not_listed(parts.events),
         hours_head=hours_head,
         hours=hours,
-        interval_head=("Hours", "Beats averaged", *(f"{title}, ms" for title in TITLES.values())),
+        interval_head=(tr("Hours"), tr("Beats averaged"), *(f"{title}, ms" for title in TITLES.values())),
         interval_rows=[] if parts.intervals is None else list(interval_rows(parts.intervals, parts.times)),
         error=error_text,
         st_chart=None if parts.st is None else st_chart(parts.st, parts.times),
@@ -86,56 +101,84 @@ def recording_page(parts: RecordingParts) -> str:
         conclusion_notes=CONCLUSION_NOTES,
     )
     return inline_page(
-        f"ECG report: {parts.record}",
+        tr("ECG report: {record}", record=parts.record),
         body,
         styles=STYLES if parts.disclosure is None else (*STYLES, "disclosure.css"),
         scripts=SCRIPTS if parts.disclosure is None else (*SCRIPTS[:-1], "disclosure.js", SCRIPTS[-1]),
         data={
             **parts.data,
-            "scale": f"{SCALE}, {parts.filter_name}",
-            "footer": {"record": f"Record {parts.record}", "use": parts.intended_use},
+            "record": parts.record,
+            "scale": f"{SCALE}, {translated(parts.filter_name)}",
+            "footer": {"record": tr("Record {record}", record=parts.record), "use": translated(parts.intended_use)},
         },
-        sheet=f"Record {parts.record}, {parts.review_line}. {parts.intended_use}",
+        sheet=tr(
+            "Record {record}, {reviewed}. {use}",
+            record=parts.record,
+            reviewed=parts.review_line,
+            use=translated(parts.intended_use),
+        ),
     )
+
+
+def _patient_value(name: str, value: str) -> str:
+    """Return what the page states of the patient: a date as its language writes it."""
+    return day_text(value) if name == "Date" else translated(value)
 
 
 def _short(parts: RecordingParts, lead: LeadRow) -> list[tuple[str, Cell]]:
     """Return the findings in a few lines."""
-    events, counted = parts.events, f"{parts.events.counted:,}"
+    events, times = parts.events, parts.times
     pauses: Cell = None
     if (longest := events.pauses.longest) is not None:
-        text = f"{pauses_text(events.pauses)}; {longest_text(events.pauses)} at "
-        pauses = joined(text, parts.times.moment(longest.start_s))
-    for rate_at in events.pauses.not_confirmed:
-        pauses = joined(pauses, f"; {rate_at.value:.2f} s at ", parts.times.moment(rate_at.start_s), " not confirmed")
-    for rate_at in events.pauses.ends:
-        pauses = joined(pauses, f"; no beat for {rate_at.value:.1f} s from ", parts.times.moment(rate_at.start_s))
+        text = f"{pauses_text(events.pauses)}; {longest_text(events.pauses)}"
+        pauses = tr_markup("{pauses} at {time}", pauses=text, time=times.moment(longest.start_s))
+    for at in events.pauses.not_confirmed:
+        text = tr_markup("{value:.2f} s at {time} not confirmed", value=at.value, time=times.moment(at.start_s))
+        pauses = joined(pauses, "; ", text)
+    for at in events.pauses.ends:
+        text = tr_markup("no beat for {value:.1f} s from {time}", value=at.value, time=times.moment(at.start_s))
+        pauses = joined(pauses, "; ", text)
+    counted: Cell = number(events.counted)
+    if events.counted != events.total:
+        counted = tr("{n} counted of {total} found", n=events.counted, total=events.total)
     return [
-        ("Beats", counted if events.counted == events.total else f"{counted} counted of {events.total:,} found"),
-        ("Heart rate", rates_text(events.rates)),
-        ("Pauses", pauses),
-        ("Rhythm", _rhythms(parts, lead)),
-        ("Ventricular ectopic beats", ectopy_headline(events, Kind.VENTRICULAR, parts.times)),
-        ("Supraventricular ectopic beats", ectopy_headline(events, Kind.SUPRA, parts.times)),
-        ("Usable", f"{clock(lead.usable_s)} of {clock(parts.duration_s)} ({lead.percent:.2f}%) of {lead.name}"),
+        (tr("Beats"), counted),
+        (tr("Heart rate"), rates_text(events.rates)),
+        (tr("Pauses"), pauses),
+        (tr("Rhythm"), _rhythms(parts, lead)),
+        (tr("Ventricular ectopic beats"), ectopy_headline(events, Kind.VENTRICULAR, times)),
+        (tr("Supraventricular ectopic beats"), ectopy_headline(events, Kind.SUPRA, times)),
+        (
+            tr("Usable"),
+            tr(
+                "{usable} of {duration} ({share:.2f}%) of {lead}",
+                usable=clock(lead.usable_s),
+                duration=clock(parts.duration_s),
+                share=lead.percent,
+                lead=lead.name,
+            ),
+        ),
     ]
 
 
 def _rhythms(parts: RecordingParts, lead: LeadRow) -> Cell:
     """Return the share of each rhythm but sinus rhythm, its longest episode and its certainty."""
-    found: Cell = None
+    rhythms: Cell = None
     for rhythm in parts.named_rhythms:
-        share = f"{rhythm.rhythm} {per_cent(100 * rhythm.seconds / parts.duration_s)}"
-        text = joined(
-            share, f" in {count_of(len(rhythm.episodes), 'episode')}, longest ", longest_episode(parts.times, rhythm)
+        text = tr_markup(
+            "{rhythm} {share} in {episodes}, longest {longest}",
+            rhythm=translated(rhythm.rhythm),
+            share=per_cent(100 * rhythm.seconds / parts.duration_s),
+            episodes=trn("{n} episode", "{n} episodes", len(rhythm.episodes)),
+            longest=longest_episode(parts.times, rhythm),
         )
         if certainty := certainty_text(rhythm):
-            text = joined(text, f", certainty {certainty}: to be reviewed")
-        found = text if found is None else joined(found, "; ", text)
-    if found is None:
-        found = none_detected(parts.events, parts.duration_s, lead.percent)
-    if found is None:
+            text = tr_markup("{rhythm}, certainty {certainty}: to be reviewed", rhythm=text, certainty=certainty)
+        rhythms = text if rhythms is None else joined(rhythms, "; ", text)
+    if rhythms is None:
+        rhythms = none_detected(parts.events, parts.duration_s, lead.percent)
+    if rhythms is None:
         return None
     if any(rhythm.rhythm == "paced" and rhythm.source == "signal" for rhythm in parts.rhythms):
-        found = joined(found, "; atrial fibrillation is not assessed where the rhythm is paced")
-    return joined(found, "; flutter with regular intervals is not assessed")
+        rhythms = tr_markup("{rhythms}; atrial fibrillation is not assessed where the rhythm is paced", rhythms=rhythms)
+    return tr_markup("{rhythms}; flutter with regular intervals is not assessed", rhythms=rhythms)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from ecgfed.base.language import tr, tr_later
 from ecgfed.domain.events.certainty import by_certainty
 from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.events.find import Events
@@ -11,10 +12,10 @@ from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.patient_event import PatientEvent
 from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
 from ecgfed.reports.interval_table import NormalIntervals
-from ecgfed.reports.markup import ELAPSED, PageTimes
+from ecgfed.reports.markup import ELAPSED, PageTimes, minute_text
 from ecgfed.reports.st_trend import StTrend
 
-NOT_REVIEWED = "not reviewed"
+NOT_REVIEWED = tr_later("not reviewed")
 #: A recording of at most so many seconds has the short form of a resting ECG, without the tables of a Holter report.
 SHORT_S = 60.0
 
@@ -174,8 +175,10 @@ class Review:
 
     @property
     def line(self) -> str:
-        """Who reviewed the report and when."""
-        return f"reviewed by {self.reviewed_by} at {self.reviewed_at}" if self.reviewed_by else NOT_REVIEWED
+        """Who reviewed the report and when, in the current language."""
+        if not self.reviewed_by:
+            return tr(NOT_REVIEWED)
+        return tr("reviewed by {name} at {time}", name=self.reviewed_by, time=minute_text(self.reviewed_at))
 
     def to_dict(self) -> dict[str, object]:
         """Return a JSON-ready dictionary, without the edits themselves."""
@@ -260,12 +263,14 @@ class RecordingParts:
         start: the start as far as it may be shown, ISO 8601; "" where it is not known.
         patient: names and values of patient and recording that were requested.
         intervals: of the average normal beat; None where they were not measured.
-        draft: the lines of the conclusion, drafted from the figures.
+        draft: the lines of the conclusion, drafted from the figures, in English.
+        draft_on_page: the same in the language of the page.
         patient_events: what the patient marked on the recorder or wrote in a diary.
         twelve: the twelve leads; None where the recording does not have them.
         rr_range_s: shortest and longest interval between two normal beats, in seconds; None with few of them.
         st: its ST level as a trend, experimental; None where it was not measured.
         disclosure: every minute of the recording; None where it was not requested.
+        language: of the page; warnings, notes and names are English texts that the page translates.
     """
 
     record: str
@@ -297,11 +302,13 @@ class RecordingParts:
     intervals: NormalIntervals | None = None
     review: Review | None = None
     draft: tuple[str, ...] = ()
+    draft_on_page: tuple[str, ...] = ()
     patient_events: tuple[PatientEvent, ...] = ()
     twelve: TwelveLeadPage | None = None
     rr_range_s: tuple[float, float] | None = None
     st: StTrend | None = None
     disclosure: Disclosure | None = None
+    language: str = "en"
 
     @property
     def conclusion(self) -> str:
@@ -326,5 +333,5 @@ class RecordingParts:
 
     @property
     def review_line(self) -> str:
-        """Who reviewed the report and when."""
-        return NOT_REVIEWED if self.review is None else self.review.line
+        """Who reviewed the report and when, in the current language."""
+        return tr(NOT_REVIEWED) if self.review is None else self.review.line

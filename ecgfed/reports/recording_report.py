@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ecgfed.base.language import current_language, page_language, tr_later
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.events.ectopy import Ectopy
@@ -30,7 +31,7 @@ from ecgfed.reports.similar_beats import similar_beats
 from ecgfed.reports.twelve_leads import twelve_lead_sheet
 
 #: The filter of the strips.
-_FILTER = "band-pass 0.5 to 40 Hz"
+_FILTER = tr_later("band-pass 0.5 to 40 Hz")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -152,7 +153,7 @@ def parts_of(
     intended_use: str,
     start: Start = NOT_STATED,
 ) -> RecordingParts:
-    """Return the content of the page.
+    """Return the content of the page, in the current language.
 
     Args:
         reading: the recording, its labelled beats and their counts.
@@ -179,6 +180,9 @@ def parts_of(
         sheet, data["twelve"] = (None, None) if drawing.twelve is None else twelve_lead_sheet(drawing, intervals)
     leads = lead_rows(reading)
     (lead,) = (row for row in leads if row.name == recording.lead)
+    drafted = reading.events, rhythms, recording.duration_s, lead.name, lead.percent
+    with page_language("en"):
+        english_draft = conclusion_draft(*drafted)
     return RecordingParts(
         recording.name,
         recording_header(reading, drawing.leads.names if sheet is None else recording.leads, start),
@@ -204,12 +208,14 @@ def parts_of(
         times=times,
         start=start.isoformat(),
         review=None if reading.edited is None else _review(reading.edited),
-        draft=conclusion_draft(reading.events, rhythms, recording.duration_s, lead.name, lead.percent),
+        draft=english_draft,
+        draft_on_page=conclusion_draft(*drafted),
         patient_events=reading.patient_events,
         twelve=sheet,
         rr_range_s=rr_range_s(reading.beats),
         intervals=intervals,
         st=st,
+        language=current_language(),
     )
 
 

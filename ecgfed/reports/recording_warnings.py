@@ -6,7 +6,17 @@ from dataclasses import replace
 import numpy as np
 
 from ecgfed import __version__
-from ecgfed.base.text import count_of
+from ecgfed.base.language import (
+    capitalized,
+    date_text,
+    joined_message,
+    message,
+    messages,
+    number,
+    tr,
+    tr_later,
+    translated,
+)
 from ecgfed.domain.events.beats import merged
 from ecgfed.domain.events.ectopy import ectopy
 from ecgfed.domain.events.find import Events
@@ -17,11 +27,11 @@ from ecgfed.domain.record.recording import Annotation
 from ecgfed.domain.signal.confirm import not_confirmed_text
 from ecgfed.domain.signal.findings import Finding, missing_lead, no_ecg, record_findings
 from ecgfed.reports.drawing import Reading
-from ecgfed.reports.markup import PageTimes, clock
+from ecgfed.reports.markup import PageTime, PageTimes, clock
 from ecgfed.reports.twelve_leads import limb_lead_warnings
 
 #: The row of the header that names the channels that were not read.
-LEFT_OUT = "Left out"
+LEFT_OUT = tr_later("Left out")
 #: From this share on, unusable seconds or beats are a warning.
 _MUCH = 0.01
 #: Low confidence, or beats unlike those of training, are a warning above this share of all beats; otherwise a note
@@ -45,37 +55,53 @@ def recording_header(reading: Reading, drawn_leads: Sequence[str], start: Start)
     """
     recording = reading.recording
     remaining_leads = [name for name in recording.leads if name != recording.lead]
+    lead = recording.lead
+    if recording.requested_as:
+        lead = tr("{lead} (requested as {name})", lead=lead, name=recording.requested_as)
+    by, provisional = tr_later("by {reader}"), tr_later("by {reader} (provisional)")
+    labels = provisional if reading.labelled.provisional else by
     rows = [
-        ("Length", f"{clock(recording.duration_s)} at {recording.fs_hz:g} Hz"),
-        ("Lead read", recording.lead + (f" (requested as {recording.requested_as})" if recording.requested_as else "")),
-        ("Other leads", ", ".join(remaining_leads) or "none"),
-        ("Labels", f"by {reading.labelled.by}{' (provisional)' if reading.labelled.provisional else ''}"),
-        ("Times", times_text(start, recording.duration_s)),
-        ("Made by", f"ecgfed {__version__}"),
+        (tr("Length"), tr("{time} at {fs:g} Hz", time=clock(recording.duration_s), fs=recording.fs_hz)),
+        (tr("Lead read"), lead),
+        (tr("Other leads"), ", ".join(remaining_leads) or tr("none")),
+        (tr("Labels"), tr(labels, reader=translated(reading.labelled.by))),
+        (tr("Times"), times_text(start, recording.duration_s)),
+        (tr("Made by"), f"ecgfed {__version__}"),
     ]
     if segments := reading.labelled.lead_segments:
         seconds = {name: 0.0 for part in segments for name in part.leads}
         for part in segments:
             for name in part.leads:
                 seconds[name] += part.stop_s - part.start_s
-        shares = ", ".join(f"{name} {total / recording.duration_s:.0%}" for name, total in seconds.items())
-        rows.append(("Leads used to detect beats", f"{shares or 'none'} of the time: while their waves are clear"))
+        shares = ", ".join(f"{name} {number(total / recording.duration_s, '.0%')}" for name, total in seconds.items())
+        text = tr("{leads} of the time: while their waves are clear", leads=shares or tr("none"))
+        rows.append((tr("Leads used to detect beats"), text))
     if len(drawn_leads) < len(recording.leads):
-        rows.append(("Leads drawn", ", ".join(drawn_leads)))
+        rows.append((tr("Leads drawn"), ", ".join(drawn_leads)))
     if recording.skipped:
-        rows.append((LEFT_OUT, ", ".join(recording.skipped)))
+        rows.append((tr(LEFT_OUT), ", ".join(recording.skipped)))
     return tuple(rows)
 
 
 def times_text(start: Start, duration_s: float) -> str:
     """Return in words what the times of a page are."""
     if start.time is None:
-        day = f"begun on {start.date.isoformat()}; " if start.date else ""
-        return f"{day}counted from the start of the recording, whose time of day is not stated"
-    day = f"on {start.date.isoformat()} " if start.date else ""
-    text = f"time of day; the recording begins {day}at {start.time.isoformat('seconds')}"
+        if start.date is None:
+            return tr("counted from the start of the recording, whose time of day is not stated")
+        return tr(
+            "begun on {date}; counted from the start of the recording, whose time of day is not stated",
+            date=date_text(start.date),
+        )
+    time = start.time.isoformat("seconds")
+    if start.date is None:
+        text = tr("time of day; the recording begins at {time}", time=time)
+    else:
+        date = date_text(start.date)
+        text = tr("time of day; the recording begins on {date} at {time}", date=date, time=time)
     begins = start_s(start) or 0.0
-    return f'{text}; "day 2" begins at the first midnight' if begins + duration_s >= 86400 else text
+    if begins + duration_s < 86400:
+        return text
+    return tr('{text}; "day 2" begins at the first midnight', text=text)
 
 
 def start_s(start: Start) -> float | None:
@@ -95,13 +121,13 @@ def warnings_and_notes(
     ]
     unconfirmed, known = int((reading.beats.plausible & ~reading.beats.measured).sum()), int(reading.beats.known.sum())
     if unconfirmed > _MOST * known:
-        text = f"{not_confirmed_text(unconfirmed, known)} Rates are of the rest."
+        text = message("{sentence} Rates are of the rest.", sentence=not_confirmed_text(unconfirmed, known))
         warnings = [(_UNCONFIRMED, text), *(warning for warning in warnings if warning[0] != _UNCONFIRMED)]
     warnings += [*_unusable_share(reading, times), *limb_lead_warnings(reading)]
     if (problem := no_ecg(recording)) and "no-ecg" not in dict(warnings):
-        warnings.append(("no-ecg", f"{problem[0].upper()}{problem[1:]}."))
+        warnings.append(("no-ecg", message("{sentence}.", sentence=capitalized(problem))))
     if "file" not in dict(warnings):
-        warnings += [("file", f"{note[0].upper()}{note[1:]}.") for note in recording.notes]
+        warnings += [("file", message("{sentence}.", sentence=capitalized(note))) for note in recording.notes]
     bad = [reading.quality[name].spans() for name in recording.leads]
     findings: list[Finding] = [
         *missing_lead(recording, (recording.requested_as or recording.lead,)),
@@ -129,20 +155,47 @@ def _unusable_share(reading: Reading, times: PageTimes) -> list[tuple[str, str]]
     if share < _MUCH and lost <= _MUCH * reading.events.total:
         return []
     if lost_samples >= lead.samples:
-        reasons = ", ".join(lead.seconds()) or "no beat can be told"
-        text = f"Nothing of {reading.recording.lead} can be used ({reasons}): no heartbeat can be told from it."
+        reasons = joined_message(
+            [message(reason) for reason in lead.seconds()] or [message("no beat can be told")], ", "
+        )
+        text = message(
+            "Nothing of {lead} can be used ({reasons}): no heartbeat can be told from it.",
+            lead=reading.recording.lead,
+            reasons=reasons,
+        )
         return [("left-out", text)]
-    all_beats = f"{reading.events.total:,} beats lie there and are in no count"
-    beats = f"{lost:,} of {all_beats}" if lost else "no beat lies there"
-    text = f"{lost_s:.1f} s ({share:.1%}) of {reading.recording.lead} cannot be used: {beats}."
+    values = {"seconds": lost_s, "share": share, "lead": reading.recording.lead}
+    if lost:
+        text = message(
+            "{seconds:.1f} s ({share:.1%}) of {lead} cannot be used: {n} of {total} beats lie there and are in no "
+            "count.",
+            **values,
+            n=lost,
+            total=reading.events.total,
+        )
+    else:
+        text = message("{seconds:.1f} s ({share:.1%}) of {lead} cannot be used: no beat lies there.", **values)
+    sentences = [text]
     if share > UNUSABLE_SHARE:
-        text += f" Of more than {UNUSABLE_SHARE:.0%}, lowest and highest rate and longest interval are not confirmed."
+        sentences.append(
+            message(
+                "Of more than {share:.0%}, lowest and highest rate and longest interval are not confirmed.",
+                share=UNUSABLE_SHARE,
+            )
+        )
         whole = ectopy(replace(reading.beats, unusable=merged(())), Kind.VENTRICULAR, reading.events.rules)
         run = None if whole is None else whole.longest
         if run is not None and not reading.beats.known[run.first : run.last].all():
-            rate = f"{count_of(run.beats, 'beat')} at {run.per_min:.0f}/min, from {times.text(run.start_s)}"
-            text += f" A possible ventricular run lies there, to be reviewed: {rate}."
-    return [("left-out", text)]
+            sentences.append(
+                messages(
+                    "A possible ventricular run lies there, to be reviewed: {n} beat at {rate:.0f}/min, from {time}.",
+                    "A possible ventricular run lies there, to be reviewed: {n} beats at {rate:.0f}/min, from {time}.",
+                    run.beats,
+                    rate=run.per_min,
+                    time=PageTime(times, run.start_s),
+                )
+            )
+    return [("left-out", joined_message(sentences, " "))]
 
 
 def _count_warnings(events: Events, times: PageTimes, *, provisional: bool) -> Iterator[tuple[str, str]]:
@@ -150,22 +203,39 @@ def _count_warnings(events: Events, times: PageTimes, *, provisional: bool) -> I
     for end in events.pauses.ends if events.total else ():
         yield (
             "no-beat-at-an-end",
-            f"No beat is marked from {times.text(end.start_s)} to {times.text(end.stop_s)} ({end.value:.1f} s): "
-            "asystole, a lead that came off, or labels that stop there. Rates and burdens are of the rest.",
+            message(
+                "No beat is marked from {start} to {stop} ({seconds:.1f} s): asystole, a lead that came off, or labels "
+                "that stop there. Rates and burdens are of the rest.",
+                start=PageTime(times, end.start_s),
+                stop=PageTime(times, end.stop_s),
+                seconds=end.value,
+            ),
         )
     long = [interval for interval in events.pauses.not_confirmed if interval.value >= events.rules.pause_s]
     if long:
         worst = max(long, key=lambda interval: interval.value)
         yield (
             "pause-not-confirmed",
-            f"{count_of(len(long), 'interval')} as long as a pause could not be confirmed, the longest "
-            f"{worst.value:.1f} s at {times.text(worst.start_s)}: asystole, beats that were missed, or noise. Look at "
-            "it first; lowest rate and longest interval are of the rest.",
+            messages(
+                "{n} interval as long as a pause could not be confirmed, the longest {seconds:.1f} s at {time}: "
+                "asystole, beats that were missed, or noise. Look at it first; lowest rate and longest interval are "
+                "of the rest.",
+                "{n} intervals as long as a pause could not be confirmed, the longest {seconds:.1f} s at {time}: "
+                "asystole, beats that were missed, or noise. Look at it first; lowest rate and longest interval are "
+                "of the rest.",
+                len(long),
+                seconds=worst.value,
+                time=PageTime(times, worst.start_s),
+            ),
         )
     fastest = events.rates.highest
     if provisional and fastest is not None and fastest.value >= FAST_PER_MIN:
         yield (
             "fast-waves",
-            f"The rate reaches {fastest.value:.0f}/min at {times.text(fastest.start_s)}: waves that are no beats "
-            "(flutter, fibrillation, noise) may have been counted as beats there. Look at it first.",
+            message(
+                "The rate reaches {rate:.0f}/min at {time}: waves that are no beats (flutter, fibrillation, noise) may "
+                "have been counted as beats there. Look at it first.",
+                rate=fastest.value,
+                time=PageTime(times, fastest.start_s),
+            ),
         )

@@ -9,9 +9,10 @@ from importlib.resources import files
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
+from ecgfed.base.language import current_language, number, tr, translated, trn
 from ecgfed.base.text import count_of
 from ecgfed.reports.headline import certain_first
-from ecgfed.reports.markup import NOT_ASSESSED, clock, joined, page_text, per_cent
+from ecgfed.reports.markup import NOT_ASSESSED, clock, joined, page_text, per_cent, tr_html, tr_markup
 
 
 @cache
@@ -25,9 +26,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["clock"] = clock
-    functions = (certain_first, count_of, joined, per_cent)
+    texts = (tr, trn, tr_html, tr_markup, translated, number, current_language)
+    functions = (certain_first, count_of, joined, per_cent, *texts)
     environment.globals |= {function.__name__: function for function in functions}
-    environment.globals["not_assessed"] = NOT_ASSESSED
     return environment
 
 
@@ -41,4 +42,4 @@ def render(template: str, **values: object) -> str:
     Raises:
         jinja2.UndefinedError: the template uses a name that has no value.
     """
-    return _environment().get_template(template).render(values)
+    return _environment().get_template(template).render(not_assessed=translated(NOT_ASSESSED), **values)

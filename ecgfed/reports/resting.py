@@ -1,5 +1,6 @@
 """The findings of a recording of at most a minute: those of a resting ECG, in its order."""
 
+from ecgfed.base.language import tr, tr_later, translated
 from ecgfed.domain.events.axis import AXES, axis_word
 from ecgfed.domain.events.beats import Beats
 from ecgfed.domain.events.kinds import Kind
@@ -23,15 +24,21 @@ def resting_rows(parts: RecordingParts, lead: LeadRow, rhythms: Cell) -> list[tu
         rhythms: the episodes of rhythms in words.
     """
     rows: list[tuple[str, Cell]] = [
-        ("Heart rate", rates_text(parts.events.rates)),
-        ("Rhythm", _rhythm(parts, rhythms)),
-        *((title, _interval(parts, name)) for name, title in TITLES.items()),
+        (tr("Heart rate"), rates_text(parts.events.rates)),
+        (tr("Rhythm"), _rhythm(parts, rhythms)),
+        *((tr(title), _interval(parts, name)) for name, title in TITLES.items()),
     ]
     if parts.twelve is not None:
         rows += axis_rows(parts.twelve)
-    for kind, name in ((Kind.VENTRICULAR, "Ventricular"), (Kind.SUPRA, "Supraventricular")):
-        rows.append((f"{name} ectopic beats", ectopy_headline(parts.events, kind, parts.times, burden=False)))
-    return [*rows, ("Usable", f"{lead.usable_s:.1f} of {parts.duration_s:.1f} s of {lead.name}")]
+    for kind, name in (
+        (Kind.VENTRICULAR, tr("Ventricular ectopic beats")),
+        (Kind.SUPRA, tr("Supraventricular ectopic beats")),
+    ):
+        rows.append((name, ectopy_headline(parts.events, kind, parts.times, burden=False)))
+    usable = tr(
+        "{seconds:.1f} of {total:.1f} s of {lead}", seconds=lead.usable_s, total=parts.duration_s, lead=lead.name
+    )
+    return [*rows, (tr("Usable"), usable)]
 
 
 def axis_rows(twelve: TwelveLeadPage) -> list[tuple[str, Cell]]:
@@ -40,18 +47,18 @@ def axis_rows(twelve: TwelveLeadPage) -> list[tuple[str, Cell]]:
     for name, title in AXES.items():
         axis = twelve.axes[name]
         if axis.value is None:
-            rows.append((title, f"{NOT_ASSESSED}: {axis.not_assessed}"))
+            rows.append((translated(title), f"{translated(NOT_ASSESSED)}: {translated(axis.not_assessed)}"))
         else:
-            word = f", {axis_word(axis.value)}" if name == "qrs_axis_deg" else ""
-            rows.append((title, f"{round(axis.value)}°{word}".replace("-", "\N{MINUS SIGN}")))
+            word = f", {translated(axis_word(axis.value))}" if name == "qrs_axis_deg" else ""
+            rows.append((translated(title), f"{round(axis.value)}°{word}".replace("-", "\N{MINUS SIGN}")))
     return rows
 
 
 def _interval(parts: RecordingParts, name: str) -> Cell:
     if parts.intervals is None:
         return None
-    text = overall_text(parts.intervals.overall(name))
-    return text if text.startswith(NOT_ASSESSED) else f"{text} ms"
+    overall = parts.intervals.overall(name)
+    return overall_text(overall) if overall.value is None else tr("{value} ms", value=overall_text(overall))
 
 
 def _rhythm(parts: RecordingParts, rhythms: Cell) -> Cell:
@@ -59,15 +66,20 @@ def _rhythm(parts: RecordingParts, rhythms: Cell) -> Cell:
     known = []
     if parts.rr_range_s is not None:
         low, high = parts.rr_range_s
-        word = "regular" if high - low <= REGULAR_S else "irregular"
-        known.append(f"{word} ({low:.2f} to {high:.2f} s between normal beats)")
+        regular, irregular = (
+            tr_later("regular ({low:.2f} to {high:.2f} s between normal beats)"),
+            tr_later("irregular ({low:.2f} to {high:.2f} s between normal beats)"),
+        )
+        known.append(tr(regular if high - low <= REGULAR_S else irregular, low=low, high=high))
     if parts.intervals is not None:
         pr = parts.intervals.overall("pr_ms")
         known.append(
-            "a P wave before the QRS complex" if pr.value is not None else f"P wave {NOT_ASSESSED}: {pr.not_assessed}"
+            tr("a P wave before the QRS complex")
+            if pr.value is not None
+            else tr("P wave not assessed: {reason}", reason=translated(pr.not_assessed))
         )
     if rhythms is None and known:
-        rhythms = f"other rhythms {NOT_ASSESSED}"
+        rhythms = tr("other rhythms not assessed")
     return joined("; ".join(known), "; " if known else "", rhythms)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.language import translated
 from ecgfed.domain.events.beats import Beats
 from ecgfed.domain.events.rhythm import At
 from ecgfed.domain.record.recording import Recording
@@ -119,7 +120,11 @@ class DrawnTwelve:
     def _unusable(self, name: str, first: int, last: int) -> list[dict[str, Any]]:
         step = self.leads.step
         return [
-            {"start": (part.start - first) / step, "stop": (part.stop - first) / step, "text": str(part.reason)}
+            {
+                "start": (part.start - first) / step,
+                "stop": (part.stop - first) / step,
+                "text": translated(str(part.reason)),
+            }
             for part in self.leads.quality[name].stretches
             if part.start < last and part.stop > first
         ]

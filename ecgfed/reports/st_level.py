@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from ecgfed.base.language import tr_later
 from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.waves.intervals import FIBRILLATION, NOISE, LabelledWaves, average_beats
 from ecgfed.reports.drawing import Reading
 from ecgfed.reports.st_trend import MOST_ERROR_MV, SEGMENT_S, StSegment, StTrend, standard_error
 
 #: The class whose beats are averaged, and why a segment without any has no level.
-NORMAL_CODE, NO_BEAT = "N", "no beat of class N"
+NORMAL_CODE, NO_BEAT = "N", tr_later("no beat of class N")
 _CLASSES = ("N", "N in fibrillation", "other")
 
 

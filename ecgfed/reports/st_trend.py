@@ -6,6 +6,7 @@ from math import ceil, sqrt
 
 import numpy as np
 
+from ecgfed.base.language import number, tr, tr_later, translated
 from ecgfed.domain.events.figure import Figure, Measurement
 from ecgfed.domain.waves.points import LEVEL_S, ST_S
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, PageTimes
@@ -119,9 +120,10 @@ def st_rows(trend: StTrend, times: PageTimes) -> Iterator[Sequence[Cell]]:
     for title, segment in _extremes(trend):
         value = segment.level.value
         if value is not None:
-            error = f"± {standard_error(segment.level):.3f}"
-            edges = f"{times.text(segment.start_s, 0)} to {times.text(segment.stop_s, 0)}"
-            yield title, f"{value:+.2f}", f"{MM_PER_MV * value:+.1f}", error, segment.level.beats, edges
+            error = f"± {number(standard_error(segment.level), '.3f')}"
+            edges = tr("{start} to {stop}", start=times.text(segment.start_s, 0), stop=times.text(segment.stop_s, 0))
+            mm = number(MM_PER_MV * value, "+.1f")
+            yield translated(title), number(value, "+.2f"), mm, error, segment.level.beats, edges
     lost: dict[str, float] = {}
     for segment in trend.segments:
         if segment.level.value is None:
@@ -129,7 +131,8 @@ def st_rows(trend: StTrend, times: PageTimes) -> Iterator[Sequence[Cell]]:
                 lost.get(segment.level.not_assessed, 0.0) + segment.stop_s - segment.start_s
             )
     for reason, seconds in lost.items():
-        yield f"{NOT_ASSESSED}: {reason}", "-", "-", "-", "-", f"{seconds / 60:.0f} min"
+        why = f"{translated(NOT_ASSESSED)}: {translated(reason)}"
+        yield why, "-", "-", "-", "-", tr("{minutes:.0f} min", minutes=seconds / 60)
 
 
 def _extremes(trend: StTrend) -> list[tuple[str, StSegment]]:
@@ -137,7 +140,11 @@ def _extremes(trend: StTrend) -> list[tuple[str, StSegment]]:
     ordered = sorted(trend.assessed, key=lambda segment: segment.level.value or 0.0)
     if not ordered:
         return []
-    return [("Lowest", ordered[0]), ("Median", ordered[(len(ordered) - 1) // 2]), ("Highest", ordered[-1])]
+    return [
+        (tr_later("Lowest"), ordered[0]),
+        (tr_later("Median"), ordered[(len(ordered) - 1) // 2]),
+        (tr_later("Highest"), ordered[-1]),
+    ]
 
 
 @dataclass(frozen=True)
@@ -151,6 +158,7 @@ class StChart:
         right: where it ends.
         foot: where the axis of time is.
         levels: (y, mV, mm) of the lines of the grid.
+        zero: the number of the line of 0 mV.
         ticks: (x, time) of the axis.
         path: the levels.
         lost: (x, width) of what is not assessed.
@@ -162,6 +170,7 @@ class StChart:
     right: float
     foot: float
     levels: tuple[tuple[float, str, str], ...]
+    zero: int
     ticks: tuple[tuple[float, str], ...]
     path: str
     lost: tuple[tuple[float, float], ...]
@@ -204,7 +213,8 @@ def st_chart(trend: StTrend, times: PageTimes) -> StChart | None:
         _LEFT,
         _RIGHT,
         _FOOT,
-        tuple((to_y(level), f"{level:+.1f}", f"{MM_PER_MV * level:+.0f}") for level in grid.tolist()),
+        tuple((to_y(level), number(level, "+.1f"), number(MM_PER_MV * level, "+.0f")) for level in grid.tolist()),
+        -round(low / step),
         tuple((to_x(second), times.text(second, 0)) for second in np.arange(0, duration_s + 1, every).tolist()),
         path,
         tuple(lost),

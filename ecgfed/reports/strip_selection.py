@@ -7,21 +7,70 @@ from itertools import zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.text import count_of
+from ecgfed.base.language import number, tr, tr_later, translated, trn, uncapitalized
 from ecgfed.domain.events.beats import Beats
 from ecgfed.domain.events.find import Events
-from ecgfed.domain.events.kinds import KIND_WORDS, Kind
-from ecgfed.domain.events.patient_event import PatientEvent
+from ecgfed.domain.events.kinds import Kind
+from ecgfed.domain.events.patient_event import DIARY, RECORDER, PatientEvent
 from ecgfed.domain.events.rhythm import At
 from ecgfed.domain.events.series import Series
 
 STRIP_S = 10.0
+
+
+@dataclass(frozen=True)
+class _Titles:
+    """The titles of the strips of a kind of ectopic beats."""
+
+    longest_run: str
+    fastest_run: str
+    longest_review: str
+    fastest_review: str
+    bigeminy: str
+    couplet: str
+    couplet_review: str
+    most_certain: str
+    least_certain: str
+
+
+_TITLES = {
+    Kind.VENTRICULAR: _Titles(
+        tr_later("Longest ventricular run"),
+        tr_later("Fastest ventricular run"),
+        tr_later("Longest ventricular run to review"),
+        tr_later("Fastest ventricular run to review"),
+        tr_later("Longest ventricular bigeminy"),
+        tr_later("First ventricular couplet"),
+        tr_later("First ventricular couplet to review"),
+        tr_later("Most certain ventricular beat"),
+        tr_later("Least certain ventricular beat"),
+    ),
+    Kind.SUPRA: _Titles(
+        tr_later("Longest supraventricular run"),
+        tr_later("Fastest supraventricular run"),
+        tr_later("Longest supraventricular run to review"),
+        tr_later("Fastest supraventricular run to review"),
+        tr_later("Longest supraventricular bigeminy"),
+        tr_later("First supraventricular couplet"),
+        tr_later("First supraventricular couplet to review"),
+        tr_later("Most certain supraventricular beat"),
+        tr_later("Least certain supraventricular beat"),
+    ),
+}
+#: Whether the longest interval is a pause, and whether it is confirmed -> the title of its strip.
+_LONGEST = {
+    (True, True): tr_later("Longest pause"),
+    (True, False): tr_later("Longest confirmed pause"),
+    (False, True): tr_later("Longest interval between two beats"),
+    (False, False): tr_later("Longest confirmed interval between two beats"),
+}
 #: Strips that begin closer than this are joined.
 _SAME_S = 2.0
 #: Strips that are printed at most: two sheets of three.
 MAX_PRINTED = 6
 #: Strips of patient events at most, and how many of them are printed beside the others.
 MAX_PATIENT_EVENTS, PRINTED_PATIENT_EVENTS = 12, 3
+_PATIENT_EVENTS = {RECORDER: tr_later("Patient event {n}"), DIARY: tr_later("Diary entry {n}")}
 
 
 @dataclass(frozen=True)
@@ -65,23 +114,26 @@ def select_strips(
     ectopic = {kind: counts or events.to_review.get(kind) for kind, counts in events.ectopic.items()}
     for kind, ectopy in ectopic.items():
         if ectopy is not None:
-            word = KIND_WORDS[kind]
+            titles = _TITLES[kind]
             certain = [run for run in ectopy.runs if not run.review]
             review = [run for run in ectopy.runs if run.review]
             first = min(ectopy.couplets, key=lambda series: (series.review, series.start_s), default=None)
+            bigeminy = tr(titles.bigeminy)
             candidates: list[tuple[str, Series | None]] = [
-                (f"Longest {word} run", max(certain, key=lambda series: series.beats, default=None)),
-                (f"Fastest {word} run", max(certain, key=lambda series: series.per_min, default=None)),
-                (f"Longest {word} run to review", max(review, key=lambda series: series.beats, default=None)),
-                (f"Fastest {word} run to review", max(review, key=lambda series: series.per_min, default=None)),
-                (f"Longest {word} bigeminy", max(ectopy.bigeminy, key=lambda series: series.beats, default=None)),
-                (f"First {word} couplet{' to review' if first is not None and first.review else ''}", first),
+                (tr(titles.longest_run), max(certain, key=lambda series: series.beats, default=None)),
+                (tr(titles.fastest_run), max(certain, key=lambda series: series.per_min, default=None)),
+                (tr(titles.longest_review), max(review, key=lambda series: series.beats, default=None)),
+                (tr(titles.fastest_review), max(review, key=lambda series: series.per_min, default=None)),
+                (bigeminy, max(ectopy.bigeminy, key=lambda series: series.beats, default=None)),
+                (tr(titles.couplet_review if first is not None and first.review else titles.couplet), first),
             ]
             selected: dict[int, tuple[str, Series]] = {}
             for title, series in candidates:
                 if series is not None:
                     selected.setdefault(series.first, (title, series))
-            findings.append([_series(beats, title, series) for title, series in selected.values()])
+            findings.append(
+                [_series(beats, title, series, cyclic=title == bigeminy) for title, series in selected.values()]
+            )
     findings += [list(_of_pauses(beats, events)), _of_rates(beats, events)]
     examples = [
         _of_certainty(beats, kind, confidence)
@@ -92,30 +144,36 @@ def select_strips(
     in_turn = [strip for group in (findings, examples) for rank in zip_longest(*group) for strip in rank if strip]
     printed = set(in_turn[:MAX_PRINTED])
     strips = [replace(strip, printed=strip in printed) for group in (*findings, *examples) for strip in group]
-    for number, event in enumerate(patient_events[:MAX_PATIENT_EVENTS]):
-        span = Span(event.time_s - 0.1, event.time_s + 0.1, "event", event.source)
-        title = f"{event.source[0].upper()}{event.source[1:]} {number + 1}"
+    for at, event in enumerate(patient_events[:MAX_PATIENT_EVENTS]):
+        span = Span(event.time_s - 0.1, event.time_s + 0.1, "event", translated(event.source))
+        title = tr(_PATIENT_EVENTS[event.source], n=at + 1)
         start = around(event.time_s, beats.duration_s)
-        strips.append(SelectedStrip(title, event.text, start, (span,), number < PRINTED_PATIENT_EVENTS))
+        strips.append(SelectedStrip(title, event.text, start, (span,), at < PRINTED_PATIENT_EVENTS))
     if not strips and len(beats):
-        strips.append(SelectedStrip("The first beats", "", max(0.0, float(beats.time_s[0]) - 1.0)))
+        strips.append(SelectedStrip(tr("The first beats"), "", max(0.0, float(beats.time_s[0]) - 1.0)))
     return _joined(strips)
 
 
-def _series(beats: Beats, title: str, series: Series) -> SelectedStrip:
-    if "bigeminy" in title:
-        text, caption = "bigeminy", f"{series.beats:,} ectopic beats, one in every two"
+def _series(beats: Beats, title: str, series: Series, *, cyclic: bool) -> SelectedStrip:
+    if cyclic:
+        text, caption = tr("bigeminy"), tr("{n} ectopic beats, one in every two", n=series.beats)
     elif series.beats == 2:
-        text, caption = "couplet", f"{series.per_min:.0f}/min between the two"
+        text, caption = tr("couplet"), tr("{rate:.0f}/min between the two", rate=series.per_min)
     else:
-        text = f"run of {series.beats:,}, {series.per_min:.0f}/min"
-        length_s = series.stop_s - series.start_s
-        caption = f"{series.beats:,} beats at {series.per_min:.0f}/min, {length_s:.1f} s from first to last"
-        caption = f"{series.name}: {caption}" if series.name else caption
-        caption += f", across {count_of(series.bridged, 'beat')} of another class" if series.bridged else ""
-        caption += ", one of them a wave that may be an undetected beat" if series.undetected else ""
+        text = tr("run of {n}, {rate:.0f}/min", n=series.beats, rate=series.per_min)
+        caption = tr(
+            "{n} beats at {rate:.0f}/min, {seconds:.1f} s from first to last",
+            n=series.beats,
+            rate=series.per_min,
+            seconds=series.stop_s - series.start_s,
+        )
+        caption = f"{translated(series.name)}: {caption}" if series.name else caption
+        if series.bridged:
+            caption += trn(", across {n} beat of another class", ", across {n} beats of another class", series.bridged)
+        if series.undetected:
+            caption += tr(", one of them a wave that may be an undetected beat")
     if series.review:
-        text, caption = f"{text} (review)", f"to be reviewed; {caption}"
+        text, caption = tr("{text} (review)", text=text), tr("to be reviewed; {text}", text=caption)
     long = series.stop_s - series.start_s > STRIP_S - 2
     last = max(0.0, beats.duration_s - STRIP_S)
     middle = (series.start_s + series.stop_s) / 2
@@ -125,11 +183,11 @@ def _series(beats: Beats, title: str, series: Series) -> SelectedStrip:
 
 def _of_pauses(beats: Beats, events: Events) -> Iterator[SelectedStrip]:
     if (longest := events.pauses.longest) is not None:
-        kind = "pause" if longest.value >= events.rules.pause_s else "interval between two beats"
-        what = f"Longest{'' if longest.confirmed else ' confirmed'} {kind}"
-        yield _interval(beats, longest, what, f"{longest.value:.2f} s")
+        what = _LONGEST[longest.value >= events.rules.pause_s, longest.confirmed]
+        yield _interval(beats, longest, tr(what), tr("{seconds:.2f} s", seconds=longest.value))
     if doubtful := max(events.pauses.not_confirmed, key=lambda interval: interval.value, default=None):
-        yield _interval(beats, doubtful, "Interval that is not confirmed", f"{doubtful.value:.2f} s, not confirmed")
+        text = tr("{seconds:.2f} s, not confirmed", seconds=doubtful.value)
+        yield _interval(beats, doubtful, tr("Interval that is not confirmed"), text)
 
 
 def _interval(beats: Beats, interval: At, what: str, text: str) -> SelectedStrip:
@@ -140,8 +198,8 @@ def _interval(beats: Beats, interval: At, what: str, text: str) -> SelectedStrip
 def _of_rates(beats: Beats, events: Events) -> list[SelectedStrip]:
     strips = []
     for name, minute, sign in (
-        ("Fastest minute", events.rates.fastest_minute, 1),
-        ("Slowest minute", events.rates.slowest_minute, -1),
+        (tr("Fastest minute"), events.rates.fastest_minute, 1),
+        (tr("Slowest minute"), events.rates.slowest_minute, -1),
     ):
         if minute is None:
             continue
@@ -158,8 +216,9 @@ def _of_rates(beats: Beats, events: Events) -> list[SelectedStrip]:
             rate = sign * 60 * int(known.sum()) / seconds
             if rate > best:
                 best, start = rate, begin
-        what = "fastest" if sign > 0 else "slowest"
-        strips.append(SelectedStrip(name, f"{minute.value:.0f}/min over the minute; its {what} 10 s", start))
+        fastest = tr_later("{rate:.0f}/min over the minute; its fastest 10 s")
+        slowest = tr_later("{rate:.0f}/min over the minute; its slowest 10 s")
+        strips.append(SelectedStrip(name, tr(fastest if sign > 0 else slowest, rate=minute.value), start))
     return strips
 
 
@@ -169,13 +228,14 @@ def _of_certainty(beats: Beats, kind: Kind, confidence: NDArray[np.floating]) ->
         return []
     values = confidence[of_kind]
     highest, lowest = int(of_kind[values.argmax()]), int(of_kind[values.argmin()])
-    pairs = [("Most", highest)] + ([("Least", lowest)] if lowest != highest else [])
+    titles = _TITLES[kind]
+    pairs = [(titles.most_certain, highest)] + ([(titles.least_certain, lowest)] if lowest != highest else [])
     strips = []
-    for name, at in pairs:
-        middle, text = float(beats.time_s[at]), f"p {confidence[at]:.2f}"
+    for title, at in pairs:
+        middle, text = float(beats.time_s[at]), f"p {number(float(confidence[at]), '.2f')}"
         span = Span(middle - 0.25, middle + 0.25, "event", text)
-        title, caption = f"{name} certain {KIND_WORDS[kind]} beat", f"the model's probability {confidence[at]:.3f}"
-        strips.append(SelectedStrip(title, caption, around(middle, beats.duration_s), (span,)))
+        caption = tr("the model's probability {probability:.3f}", probability=float(confidence[at]))
+        strips.append(SelectedStrip(tr(title), caption, around(middle, beats.duration_s), (span,)))
     return strips
 
 
@@ -191,10 +251,10 @@ def with_comments(
     """
     commented = list(strips)
     for sample, comment in sorted(comments.items()):
-        text = f"Comment: {comment}"
+        text = tr("Comment: {comment}", comment=comment)
         place = next((at for at, strip in enumerate(strips) if round(strip.start_s * fs_hz) == sample), None)
         if place is None:
-            commented.append(SelectedStrip("With a comment", text, sample / fs_hz))
+            commented.append(SelectedStrip(tr("With a comment"), text, sample / fs_hz))
         else:
             strip = commented[place]
             commented[place] = replace(strip, caption=f"{strip.caption}; {text}" if strip.caption else text)
@@ -210,7 +270,7 @@ def _joined(strips: Sequence[SelectedStrip]) -> tuple[SelectedStrip, ...]:
             joined.append(strip)
             continue
         earlier = joined[index]
-        title = f"{earlier.title}; {strip.title[0].lower()}{strip.title[1:]}"
+        title = f"{earlier.title}; {uncapitalized(strip.title)}"
         caption = "; ".join(dict.fromkeys(part for part in (earlier.caption, strip.caption) if part))
         spans = tuple(dict.fromkeys([*earlier.spans, *strip.spans]))
         printed = earlier.printed or strip.printed
@@ -231,8 +291,8 @@ def busiest_starts(beats: Beats, width_s: float) -> list[float]:
     ectopic = np.isin(beats.kind, (Kind.SUPRA, Kind.VENTRICULAR)) & beats.assessed
     time = beats.time_s[ectopic]
     starts = []
-    for number in range(max(1, int(np.ceil(beats.duration_s / width_s - 1e-9)))):
-        start, stop = number * width_s, min((number + 1) * width_s, beats.duration_s)
+    for column in range(max(1, int(np.ceil(beats.duration_s / width_s - 1e-9)))):
+        start, stop = column * width_s, min((column + 1) * width_s, beats.duration_s)
         last = max(start, stop - STRIP_S)
         first, behind = np.searchsorted(time, [start, stop])
         if width_s <= STRIP_S or first == behind:

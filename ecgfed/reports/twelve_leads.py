@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ecgfed.base.language import joined_message, message, tr_later, translated
 from ecgfed.domain.events.axis import AXES
 from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.record.twelve_leads import (
@@ -28,9 +29,14 @@ from ecgfed.reports.strip_selection import STRIP_S
 #: The average beat of a lead is drawn from so long before the R peak to so long behind it: twelve fit on a sheet of A4.
 _BEFORE_S, _AFTER_S = 0.3, 0.5
 #: Points that are marked on it.
-_MARKED = {"p_onset": "onset of P", "qrs_onset": "onset of QRS", "qrs_end": "end of QRS", "t_end": "end of T"}
+_MARKED = {
+    "p_onset": tr_later("onset of P"),
+    "qrs_onset": tr_later("onset of QRS"),
+    "qrs_end": tr_later("end of QRS"),
+    "t_end": tr_later("end of T"),
+}
 #: Why axes are not assessed where stored limb leads contradict each other.
-APART = "the limb leads do not agree"
+APART = tr_later("the limb leads do not agree")
 _FORMULAS = {"III": "II - I", "aVR": "-(I + II) / 2", "aVL": "I - II / 2", "aVF": "II - I / 2"}
 
 
@@ -95,7 +101,7 @@ def _average_leads(reading: Reading, twelve: DrawnTwelve, average: HourIntervals
         if len(at):
             leads.append({"name": name, **mean_beat(twelve.leads, name, at, before, after)})
     marks = [
-        {"sample": round((before + value) / twelve.leads.step, 2), "text": _MARKED[point]}
+        {"sample": round((before + value) / twelve.leads.step, 2), "text": translated(_MARKED[point])}
         for point, value in zip(POINTS, average.points.tolist(), strict=True)
         if point in _MARKED and np.isfinite(value)
     ]
@@ -122,14 +128,20 @@ def limb_lead_warnings(reading: Reading) -> Iterator[tuple[str, str]]:
             usable &= readable(recording, beats.sample, reading.quality[stored[name]].spans())
     apart = list(leads_apart(recording, stored, beats.sample, np.flatnonzero(usable)))
     if apart:
-        each = "; ".join(
-            f"{one.lead} is not {_FORMULAS[one.lead]}, but differs by up to {one.difference_mv:.2f} mV "
-            f"({one.difference_mv / one.height_mv:.0%} of the height)"
+        each = [
+            message(
+                "{lead} is not {formula}, but differs by up to {difference:.2f} mV ({share:.0%} of the height)",
+                lead=one.lead,
+                formula=_FORMULAS[one.lead],
+                difference=one.difference_mv,
+                share=one.difference_mv / one.height_mv,
+            )
             for one in apart
-        )
-        text = (
-            f"The limb leads do not agree in the average beat: {each}. A lead is mislabelled, has another sign or "
+        ]
+        text = message(
+            "The limb leads do not agree in the average beat: {each}. A lead is mislabelled, has another sign or "
             "gain, or was recorded at another time; do not rely on the axis. Exchanged electrodes do not "
-            "show in this check."
+            "show in this check.",
+            each=joined_message(each, "; "),
         )
         yield "limb-leads", text

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from ecgfed.base.errors import RecordError
 from ecgfed.base.files import read_json
+from ecgfed.base.language import message, messages
 from ecgfed.base.safe_io import check_columns
-from ecgfed.base.text import count_of, shortened
+from ecgfed.base.text import shortened
 from ecgfed.domain.record.leads import ecg_alone
 from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.domain.record.tables import read_text
@@ -20,7 +21,7 @@ from ecgfed.domain.signal.heartbeats import end_noise, without_heartbeat
 from ecgfed.domain.signal.peaks import find_peaks
 from ecgfed.domain.signal.quality import LeadQuality
 from ecgfed.domain.signal.spans import Spans
-from ecgfed.reports.markup import clock
+from ecgfed.reports.markup import ELAPSED, PageTime
 from ecgfed.tasks.predict import SUFFIX, UNCERTAIN
 from ecgfed.tasks.propagated_labels import COLUMNS, SOURCES
 
@@ -69,9 +70,13 @@ def model_labels(path: Path, marks: Annotation) -> tuple[NDArray[np.bool_] | Non
 def _propagation_warning(path: Path, count: Mapping[str, int]) -> Warned:
     """Return a warning with the sources of the labels in a file by ``personalize --labels``."""
     by_person, by_group, by_model = (count.get(name, 0) for name in SOURCES)
-    text = (
-        f"Of the beats of {path.name}, a person labelled {by_person:,}; {by_group:,} have a propagated label and "
-        f"{by_model:,} a model's, which nobody has reviewed."
+    text = message(
+        "Of the beats of {file}, a person labelled {by_person}; {by_group} have a propagated label and {by_model} a "
+        "model's, which nobody has reviewed.",
+        file=path.name,
+        by_person=by_person,
+        by_group=by_group,
+        by_model=by_model,
     )
     return ((SPREAD, text),)
 
@@ -79,14 +84,17 @@ def _propagation_warning(path: Path, count: Mapping[str, int]) -> Warned:
 def _model_warnings(path: Path) -> Warned:
     """Return a warning that a model made the labels, and those in the JSON file that ``predict`` wrote beside them."""
     json_file = path.with_suffix(".json")
-    warnings = [("model-labels", f"The labels of {path.name} are a model's, which nobody has reviewed.")]
+    text: str = message("The labels of {file} are a model's, which nobody has reviewed.", file=path.name)
+    warnings = [("model-labels", text)]
     try:
         stored = read_json(json_file, RecordError)["warnings"] if json_file.is_file() else []
         for entry in stored[:_MAX_WARNINGS]:
             code, text = (shortened(str(entry[key]), _MAX_LETTERS) for key in ("code", "text"))
             warnings.append((code, text))
     except (RecordError, TypeError, KeyError):
-        warnings.append(("unknown-training", f"{json_file.name}, with its warnings, cannot be read."))
+        warnings.append(
+            ("unknown-training", message("{file}, with its warnings, cannot be read.", file=json_file.name))
+        )
     return tuple(warnings)
 
 
@@ -119,8 +127,13 @@ def mismatched_recording(
     if min(at_qrs, labelled) < _MIN_MATCHED:
         yield (
             "labels-apart",
-            f"{at_qrs:.0%} of the labels of {path.name} lie at a QRS complex that the detector finds, and "
-            f"{labelled:.0%} of these complexes have a label: do they belong to this recording?",
+            message(
+                "{at_qrs:.0%} of the labels of {file} lie at a QRS complex that the detector finds, and "
+                "{labelled:.0%} of these complexes have a label: do they belong to this recording?",
+                at_qrs=at_qrs,
+                file=path.name,
+                labelled=labelled,
+            ),
         )
 
 
@@ -155,24 +168,36 @@ def confirmed_labels(
     first, last = np.searchsorted(peaks, sample[:-1] + margin), np.searchsorted(peaks, sample[1:] - margin)
     hidden = (last > first) & (rr >= pause_s * fs_hz) & ~Spans.merged(unmarked).overlap(sample[:-1], sample[1:])
     if hidden.any():
-        at = f"{clock(float(sample[:-1][hidden][0] / fs_hz))} from the start"
         warnings.append(
             (
                 "labels-miss-beats",
-                f"In {count_of(int(hidden.sum()), 'pause')} between labels of {path.name} the detector finds a QRS "
-                f"complex without a label, the first at {at}: such a pause is not confirmed.",
+                messages(
+                    "In {n} pause between labels of {file} the detector finds a QRS complex without a label, the "
+                    "first at {time} from the start: such a pause is not confirmed.",
+                    "In {n} pauses between labels of {file} the detector finds a QRS complex without a label, the "
+                    "first at {time} from the start: such a pause is not confirmed.",
+                    int(hidden.sum()),
+                    file=path.name,
+                    time=PageTime(ELAPSED, float(sample[:-1][hidden][0] / fs_hz)),
+                ),
             )
         )
     alone = ~_near(sample, peaks, round(_MATCH_S * fs_hz))
     empty = np.zeros(len(sample), np.bool_)
     empty[alone] = without_heartbeat(recording, peaks, sample[alone])
     if empty.any():
-        at = f"{clock(float(sample[empty][0] / fs_hz))} from the start"
         warnings.append(
             (
                 "labels-without-signal",
-                f"No lead shows a QRS complex at {count_of(int(empty.sum()), 'label')} of {path.name}, the first at "
-                f"{at}: the intervals beside them are not confirmed.",
+                messages(
+                    "No lead shows a QRS complex at {n} label of {file}, the first at {time} from the start: the "
+                    "intervals beside them are not confirmed.",
+                    "No lead shows a QRS complex at {n} labels of {file}, the first at {time} from the start: the "
+                    "intervals beside them are not confirmed.",
+                    int(empty.sum()),
+                    file=path.name,
+                    time=PageTime(ELAPSED, float(sample[empty][0] / fs_hz)),
+                ),
             )
         )
     return confirmed & ~hidden & ~empty[:-1] & ~empty[1:], tuple(warnings)

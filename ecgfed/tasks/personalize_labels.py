@@ -41,10 +41,11 @@ from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
 from ecgfed.tasks.label_personalization import LabelPersonalization, cross_validation_dict
 from ecgfed.tasks.matched_labels import MatchedLabels, match_labels, read_label_file
 from ecgfed.tasks.predict import opened_bundle
-from ecgfed.tasks.prediction_warnings import refuse_synthetic, took_part
+from ecgfed.tasks.prediction_warnings import refuse_synthetic
 from ecgfed.tasks.progress import SILENT, ProgressReporter, report_exclusions
 from ecgfed.tasks.propagated_labels import PropagatedLabels, propagated_label_files
 from ecgfed.tasks.records import open_for_model, recording_digests
+from ecgfed.tasks.training_warnings import took_part
 
 #: Default personalization method.
 DEFAULT_PERSONAL = "partway"
@@ -120,14 +121,9 @@ def personalize_labels(
     signer = None if sign is None else Signer(sign)
     file_labels = read_label_file(request.labels, request.recording)
     grouped = grouped_beats(
-        request.recording,
-        beat_options,
-        request.bundle,
-        minutes=config.minutes,
-        added=file_labels.added,
-        seed=config.seed,
-        progress=progress,
-    )
+        request.recording, beat_options, request.bundle,
+        minutes=config.minutes, added=file_labels.added, seed=config.seed, progress=progress,
+    )  # fmt: skip
     user_labels = match_labels(file_labels, request.labels, grouped, config.minutes)
     learner = _learner(grouped, request.start, user_labels, personal_method, config.seed)
     excluded = [grouped.excluded, channels_excluded([request.recording])]

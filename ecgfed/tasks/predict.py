@@ -31,7 +31,7 @@ from ecgfed.reports.picture import Picture
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table, rounded
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
 from ecgfed.tasks.predict_inputs import PredictInput, bundle_and_recording
-from ecgfed.tasks.prediction_warnings import ModelWarning, model_warnings, refuse_synthetic, report_severe, same_lead
+from ecgfed.tasks.prediction_warnings import model_warnings, refuse_synthetic, report_severe, same_lead
 from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter, report_exclusions
 from ecgfed.tasks.records import open_for_model
 from ecgfed.tasks.rhythms import (
@@ -42,6 +42,7 @@ from ecgfed.tasks.rhythms import (
     with_rhythms,
     without_supraventricular,
 )
+from ecgfed.tasks.training_warnings import ModelWarning
 
 SUFFIX = "ecgfed"
 #: What the files of a recording end in.

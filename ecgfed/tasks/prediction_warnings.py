@@ -5,12 +5,12 @@ bundle lacks it, that is a warning too.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ecgfed.base.errors import BundleError, OptionError, RecordError, param, spelled
-from ecgfed.base.text import count_of, listed
+from ecgfed.base.language import Message, capitalized, joined_message, message, messages, tr_later, uncapitalized
 from ecgfed.domain.beats.exclusions import WARN_SHARE
 from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY
 from ecgfed.domain.beats.path import RecordingBeats
@@ -29,7 +29,15 @@ from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.calibration import calibration_in
 from ecgfed.exports.device.predictions import UNCLASSIFIED, Predictions
 from ecgfed.tasks.progress import ProgressReporter
-from ecgfed.tasks.records import recording_digests
+from ecgfed.tasks.training_warnings import (
+    ModelWarning,
+    class_warnings,
+    metadata_warnings,
+    patient_warnings,
+    synthetic_warnings,
+    took_part,
+    trained_on_paced,
+)
 
 #: All codes and their meanings; they are stable.
 CODES: dict[str, str] = {
@@ -58,29 +66,10 @@ CODES: dict[str, str] = {
 RARE = 0.05
 #: How much of a recording's middle a second look is taken at, in seconds.
 _LOOKED_AT_S = 300.0
-#: Largest number of classes named in a sentence.
-_MAX_NAMED = 6
+#: Shorter times are below what is displayed, in seconds.
+_SHOWN_S = 0.05
 #: Warnings of recordings for which the accuracy of high-confidence beats is unknown.
 _UNFAMILIAR = {"no-ecg", "other-lead", "lead-by-place", "lead-not-scored", "units", "paced", "no-signal"}
-
-
-@dataclass(frozen=True)
-class ModelWarning:
-    """A warning about predictions.
-
-    Attributes:
-        code: one of ``CODES``.
-        text: one sentence.
-        severe: reported at once; other warnings are stored with the result only.
-    """
-
-    code: str
-    text: str
-    severe: bool = False
-
-    def as_json(self) -> dict[str, str]:
-        """Return ``code`` and ``text``."""
-        return {"code": self.code, "text": self.text}
 
 
 def refuse_synthetic(bundle: Bundle, recording: Recording, *, force: bool) -> None:
@@ -109,13 +98,13 @@ def model_warnings(
     # a few beats without signal do not make a recording unfamiliar
     codes = {warning.code for warning in recording_warnings if warning.code != "no-signal" or warning.severe}
     return (
-        *_synthetic_warnings(bundle),
+        *synthetic_warnings(bundle),
         *_file_warnings(beats),
         *recording_warnings,
         *_reliability_warnings(bundle, predictions, patient, familiar=_UNFAMILIAR.isdisjoint(codes)),
-        *_patient_warnings(bundle, beats.recording, patient),
-        *_class_warnings(bundle, predictions, patient),
-        *_metadata_warnings(bundle),
+        *patient_warnings(bundle, beats.recording, patient),
+        *class_warnings(bundle, predictions, patient),
+        *metadata_warnings(bundle),
     )
 
 
@@ -123,7 +112,7 @@ def report_severe(warnings: tuple[ModelWarning, ...], progress: ProgressReporter
     """Report severe warnings; the others are stored with the predictions only."""
     for warning in warnings:
         if warning.severe:
-            progress.warn(f"{warning.text[0].lower()}{warning.text[1:].removesuffix('.')}")
+            progress.warn(uncapitalized(warning.text).removesuffix("."))
 
 
 def same_lead(recording: Recording, bundle: Bundle) -> str:
@@ -132,20 +121,13 @@ def same_lead(recording: Recording, bundle: Bundle) -> str:
     return f"Lead {recording.lead} is {name}, which the model was trained on." if how == NameMatch.LEAD else ""
 
 
-def _synthetic_warnings(bundle: Bundle) -> Iterator[ModelWarning]:
-    if bundle.trained_on.synthetic:
-        yield ModelWarning(
-            "synthetic-model",
-            "The model was trained on synthetic patients alone: it shows that the software runs, and says nothing of "
-            "a person's heart.",
-        )
-
-
 def _file_warnings(beats: RecordingBeats) -> Iterator[ModelWarning]:
     """Warn of the reader's notes: no calibration, missing parts, annotations beyond the end."""
     end = end_note(beats.annotation) if beats.annotation else ""
     for note in (*beats.recording.notes, *[end] * bool(end)):
-        yield ModelWarning("file", f"{note[0].upper()}{note[1:]}.", severe=note.startswith("repaired"))
+        yield ModelWarning(
+            "file", message("{sentence}.", sentence=capitalized(note)), severe=note.startswith("repaired")
+        )
 
 
 def _lead_warnings(recording: Recording, bundle: Bundle) -> Iterator[ModelWarning]:
@@ -153,19 +135,30 @@ def _lead_warnings(recording: Recording, bundle: Bundle) -> Iterator[ModelWarnin
     trained, other_leads = bundle.leads, bundle.trained_on.other_leads
     lead, (name, how) = recording.lead, best_match(trained, recording.lead)
     positions = [trained_name for trained_name in trained if position_in(trained_name)]
+    any_of = joined_message(trained, message(" or "))
     if problem := no_ecg(recording):
-        yield ModelWarning("no-ecg", f"L{problem[1:]}", severe=True)
+        yield ModelWarning("no-ecg", capitalized(problem), severe=True)
     if how == NameMatch.MODIFIED:
-        text = f"Lead {lead} stands for {name}, which the model was trained on: its electrodes lie elsewhere."
+        text = message(
+            "Lead {lead} stands for {name}, which the model was trained on: its electrodes lie elsewhere.",
+            lead=lead,
+            name=name,
+        )
         yield ModelWarning("modified-lead", text)
     elif how == NameMatch.OTHER and positions:
-        text = f"The model was trained on lead {positions[0]} of its recordings, regardless of name; this is {lead}."
+        text = message(
+            "The model was trained on lead {place} of its recordings, regardless of name; this is {lead}.",
+            place=positions[0],
+            lead=lead,
+        )
         yield ModelWarning("lead-by-place", text)
     elif how == NameMatch.OTHER and best_match(other_leads, lead)[1] != NameMatch.OTHER:
-        text = f"Lead {lead} gave training examples only: the model's scores are of {' or '.join(trained)}."
+        text = message(
+            "Lead {lead} gave training examples only: the model's scores are of {leads}.", lead=lead, leads=any_of
+        )
         yield ModelWarning("lead-not-scored", text)
     elif how == NameMatch.OTHER:
-        text = f"Lead {lead} is not {' or '.join(trained)}, which the model was trained on."
+        text = message("Lead {lead} is not {leads}, which the model was trained on.", lead=lead, leads=any_of)
         yield ModelWarning("other-lead", text, severe=True)
 
 
@@ -173,34 +166,58 @@ def _signal_warnings(bundle: Bundle, beats: RecordingBeats, predictions: Predict
     """Warn of units, pacing, beats without signal, poor quality, and resampling."""
     recording, count, quality = beats.recording, len(beats.r_samples), beats.quality
     if large := too_large([beats.size]):
-        text = size_text(large)
-        yield ModelWarning("units", f"{text[0].upper()}{text[1:]}", severe=True)
+        yield ModelWarning("units", capitalized(size_text(large)), severe=True)
     if spans := beats.flutter:
-        text = f"{flutter_text(spans, recording.fs_hz)}. Look at it first; a report counts nothing there."
+        flutter = flutter_text(spans, recording.fs_hz)
+        text = message("{sentence}. Look at it first; a report counts nothing there.", sentence=flutter)
         yield ModelWarning("flutter", text, severe=True)
     if paced := _paced(bundle, beats):
         yield ModelWarning("paced", paced, severe=True)
     if beats.pulses.any():
         yield ModelWarning("calibration", calibration_text(beats.pulses), severe=True)
     if empty := int((predictions.override == UNCLASSIFIED).sum() - beats.pulses.sum()):
-        what = f"{empty:,} of {count:,} beats have no signal of {recording.lead} around them"
-        advice = f"choose another lead with {param('leads')}, or see 'ecgfed inspect'"
-        text = spelled(f"{what}: they are unclassified ({UNCLASSIFIED}); {advice}.")
+        text = message(
+            "{n} of {total} beats have no signal of {lead} around them: they are unclassified ({symbol}); choose "
+            "another lead with {option}, or see 'ecgfed inspect'.",
+            n=empty,
+            total=count,
+            lead=recording.lead,
+            symbol=UNCLASSIFIED,
+            option=spelled(param("leads")),
+        )
         yield ModelWarning("no-signal", text, severe=empty > WARN_SHARE * count)
     if beats.detected:
         yield from _intervals_not_confirmed(beats)
     if bad := quality.seconds():
-        reasons = ", ".join(f"{reason} {_seconds(total)}" for reason, total in bad.items())
-        poor, lost_s = (
-            int((predictions.flags & FLAG_POOR_QUALITY).astype(bool).sum()),
-            recording.duration_s - quality.usable_s,
+        reasons = [
+            message("{reason} {seconds}", reason=message(reason), seconds=_seconds(total))
+            for reason, total in bad.items()
+        ]
+        lost_s, total_s = recording.duration_s - quality.usable_s, recording.duration_s
+        lost = message("less than 0.1 of {total:.1f} s cannot be used", total=total_s)
+        if lost_s >= _SHOWN_S:
+            lost = message("{seconds:.1f} of {total:.1f} s cannot be used", seconds=lost_s, total=total_s)
+        values = {"reasons": joined_message(reasons, ", "), "lost": lost}
+        text = message(
+            "No beat's window reaches into stretches of poor quality ({reasons}): {lost}; see 'ecgfed inspect'.",
+            **values,
         )
-        windows = f"The windows of {count_of(poor, 'beat')} reach" if poor else "No beat's window reaches"
-        lost = f"{_seconds(lost_s).removesuffix(' s')} of {recording.duration_s:.1f} s cannot be used"
-        text = f"{windows} into stretches of poor quality ({reasons}): {lost}; see 'ecgfed inspect'."
+        if poor := int((predictions.flags & FLAG_POOR_QUALITY).astype(bool).sum()):
+            text = messages(
+                "The windows of {n} beat reach into stretches of poor quality ({reasons}): {lost}; see 'ecgfed "
+                "inspect'.",
+                "The windows of {n} beats reach into stretches of poor quality ({reasons}): {lost}; see 'ecgfed "
+                "inspect'.",
+                poor,
+                **values,
+            )
         yield ModelWarning("unusable-seconds", text)
     if recording.fs_hz != FS_HZ:
-        text = f"The recording has {recording.fs_hz:g} Hz and was resampled to {FS_HZ:g} Hz, the model's."
+        text = message(
+            "The recording has {fs:g} Hz and was resampled to {model:g} Hz, the model's.",
+            fs=recording.fs_hz,
+            model=FS_HZ,
+        )
         yield ModelWarning("resampled", text)
 
 
@@ -216,6 +233,20 @@ def _intervals_not_confirmed(beats: RecordingBeats) -> Iterator[ModelWarning]:
         yield ModelWarning("intervals-not-confirmed", not_confirmed_text(unconfirmed, len(confirmed)), severe=True)
 
 
+_PACED = {
+    (True, True): tr_later(
+        "The rhythm is paced: {evidence}. Paced beats have the symbol /. Atrial fibrillation and flutter were not "
+        "assessed in {seconds:,.0f} s. {training}"
+    ),
+    (True, False): tr_later("The rhythm is paced: {evidence}. Paced beats have the symbol /. {training}"),
+    (False, True): tr_later(
+        "Some episodes are paced: {evidence}. Paced beats have the symbol /. Atrial fibrillation and flutter were not "
+        "assessed in {seconds:,.0f} s. {training}"
+    ),
+    (False, False): tr_later("Some episodes are paced: {evidence}. Paced beats have the symbol /. {training}"),
+}
+
+
 def _paced(bundle: Bundle, beats: RecordingBeats) -> str:
     """Return a warning if the signal, the header or the annotation says that the rhythm is paced, else ``""``.
 
@@ -223,10 +254,10 @@ def _paced(bundle: Bundle, beats: RecordingBeats) -> str:
     """
     recording, annotation, pacing = beats.recording, beats.annotation, beats.pacing
     if pacing:
-        what = "The rhythm is paced" if pacing.paced else "Some episodes are paced"
+        values = {"evidence": pacing.text, "training": trained_on_paced(bundle)}
         seconds = paced_seconds(recording.duration_s, beats.r_samples / recording.fs_hz, pacing.beats)
-        not_assessed = f"Atrial fibrillation and flutter were not assessed in {seconds:,.0f} s. " if seconds else ""
-        return f"{what}: {pacing.text}. Paced beats have the symbol /. {not_assessed}{_trained_on_paced(bundle)}"
+        text = _PACED[pacing.paced, bool(seconds)]
+        return message(text, seconds=seconds, **values) if seconds else message(text, **values)
     if annotation is None and recording.files:
         try:
             annotation = read_annotation(recording) if has_annotation(recording) else None
@@ -235,26 +266,9 @@ def _paced(bundle: Bundle, beats: RecordingBeats) -> str:
     findings = paced_rhythm(recording, annotation)
     if not findings:
         return ""
-    source = "header" if findings[0].evidence["from"] == "header" else "annotation"
-    return f"The {source} says that the rhythm is paced: paced beats may be assigned to another class."
-
-
-def _trained_on_paced(bundle: Bundle) -> str:
-    """Describe the model's training on paced beats."""
-    name, counts = bundle.labels.symbols.get("/"), bundle.trained_on.class_counts
-    advice = "the classes of the other beats are not to be relied on."
-    if name is None or (counts is not None and not counts.get(name)):
-        return f"The model was trained on no paced beat: {advice}"
-    if any(symbol not in "/f" for symbol, of_class in bundle.labels.symbols.items() if of_class == name):
-        return f"The model was not trained on paced beats as such, its class {name} includes other beats: {advice}"
-    return f"Few patients' paced beats were in the model's training: {advice}"
-
-
-def took_part(bundle: Bundle, recording: Recording, patient: str | None = None) -> bool:
-    """Whether the model, or the patient's personal model, was trained on one of these files, whatever their names."""
-    metadata = bundle.trained_on
-    known = (metadata.recordings or frozenset()) | metadata.patient_recordings.get(patient or "", frozenset())
-    return bool(known) and not known.isdisjoint(recording_digests(recording))
+    if findings[0].evidence["from"] == "header":
+        return message("The header says that the rhythm is paced: paced beats may be assigned to another class.")
+    return message("The annotation says that the rhythm is paced: paced beats may be assigned to another class.")
 
 
 def _reliability_warnings(
@@ -271,18 +285,27 @@ def _reliability_warnings(
         int((predictions.low_confidence & predictions.classified).sum()),
     )
     if out_of_distribution > RARE * count:
-        share = f"{out_of_distribution:,} of {count:,} beats ({out_of_distribution / count:.0%})"
-        text = f"{share} look like none that the model was trained on."
+        text = message(
+            "{n} of {total} beats ({share:.0%}) look like none that the model was trained on.",
+            n=out_of_distribution,
+            total=count,
+            share=out_of_distribution / count,
+        )
         yield ModelWarning("far-beats", text, severe=out_of_distribution > count / 2)
     if low_confidence > RARE * count:
-        text = f"{low_confidence:,} of {count:,} beats ({low_confidence / count:.0%}) are uncertain"
+        others: str = certain_share(bundle, patient)
         if low_confidence == count:
-            pass  # no others
+            others = ""
         elif not familiar or max(out_of_distribution, low_confidence) > count / 2:
-            text += "; how many of the others are right is not known for such a recording"
-        else:
-            text += certain_share(bundle, patient)
-        yield ModelWarning("uncertain-beats", f"{text}.")
+            others = message("; how many of the others are right is not known for such a recording")
+        text = message(
+            "{n} of {total} beats ({share:.0%}) are uncertain{others}.",
+            n=low_confidence,
+            total=count,
+            share=low_confidence / count,
+            others=others,
+        )
+        yield ModelWarning("uncertain-beats", text)
 
 
 def certain_share(bundle: Bundle, patient: str | None) -> str:
@@ -298,68 +321,20 @@ def certain_share(bundle: Bundle, patient: str | None) -> str:
     share = kept if left_out or kept is None else min(kept, accuracy)
     own = patient is not None and entry.get("beats") == 0  # calibrated as the global model: few labels leave no beats
     if own or share is None:
-        return "; how many of the others are right is not known" + f" of {patient}'s own model" * own
-    whom = f"on patients that it {'did not learn' if left_out else 'learned'} from"
-    return f"; {whom}, {round(100 * share, 1):g}% of beats as sure as the rest were right"
-
-
-def _patient_warnings(bundle: Bundle, recording: Recording, patient: str | None) -> Iterator[ModelWarning]:
-    if took_part(bundle, recording, patient):
-        text = "The model was trained on beats of this very recording: performance on a new patient would be lower."
-    elif patient is not None:
-        text = f"Patient {patient} took part in training: performance on a new patient would be lower."
-    elif recording.name in bundle.patients:
-        text = f"A patient named {recording.name} took part in training: performance on a new patient would be lower."
-    else:
-        return
-    yield ModelWarning("took-part", text)
-
-
-def _class_warnings(bundle: Bundle, predictions: Predictions, patient: str | None) -> Iterator[ModelWarning]:
-    """Warn of classes without training beats, and of predicted classes that this patient never had."""
-    if unseen := bundle.trained_on.unseen_classes:
-        yield ModelWarning(
-            "never-seen-classes",
-            f"The model was trained on no beat of {listed(unseen, _MAX_NAMED)}: it cannot know them.",
+        if own:
+            return message("; how many of the others are right is not known of {patient}'s own model", patient=patient)
+        return message("; how many of the others are right is not known")
+    percent = round(100 * share, 1)
+    if left_out:
+        return message(
+            "; on patients that it did not learn from, {percent:g}% of beats as sure as the rest were right",
+            percent=percent,
         )
-    patient_classes = None if patient is None else bundle.trained_on.patient_classes.get(patient)
-    if patient_classes is None:
-        return
-    if bundle.manifest["patients"][str(patient)].get("labels"):  # trained on these labels alone
-        lacking = [name for name in bundle.classes if name not in patient_classes and name not in unseen]
-        if lacking:
-            lacking_names = listed(lacking, _MAX_NAMED)
-            text = f"The model of {patient} learned from labels of {listed(patient_classes, _MAX_NAMED)} alone"
-            yield ModelWarning(
-                "never-seen-classes",
-                f"{text}: it may miss every beat of {lacking_names}; a count of 0 does not rule them out.",
-                severe=True,
-            )
-    unexpected = {
-        name: count
-        for name, count in predictions.counts.items()
-        if count and name not in patient_classes and name not in unseen
-    }
-    if unexpected:
-        counts = listed([f"{count:,} {name}" for name, count in unexpected.items()], _MAX_NAMED)
-        text = f"Predicted, although {patient} had no such beats in training: {counts}."
-        yield ModelWarning("never-seen-classes", text)
+    return message(
+        "; on patients that it learned from, {percent:g}% of beats as sure as the rest were right", percent=percent
+    )
 
 
-def _metadata_warnings(bundle: Bundle) -> Iterator[ModelWarning]:
-    """Warn that the bundle lacks training metadata, so some checks were skipped."""
-    metadata = bundle.trained_on
-    if metadata.class_counts is None:
-        text = (
-            "This bundle was made by an older ecgfed and lacks training metadata: "
-            "there are no warnings about patients and classes."
-        )
-        yield ModelWarning("unknown-training", text)
-    elif metadata.recordings is None and not metadata.synthetic:
-        text = "It is unknown whether this recording took part in training: the bundle holds no digests of recordings."
-        yield ModelWarning("unknown-training", text)
-
-
-def _seconds(seconds: float) -> str:
+def _seconds(seconds: float) -> Message:
     """Return a length that is never rounded to nothing."""
-    return f"{seconds:.1f} s" if seconds >= 0.05 else "less than 0.1 s"
+    return message("{seconds:.1f} s", seconds=seconds) if seconds >= _SHOWN_S else message("less than 0.1 s")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, param
+from ecgfed.base.language import page_language, tr_later
 from ecgfed.base.options import flat_options, merged, taken
 from ecgfed.domain.beats.recording_options import RecordingOptions
 from ecgfed.domain.events.rules import EventRules
@@ -35,7 +36,7 @@ from ecgfed.tasks.report_labels import OnThePage, read_by_file, read_by_model, r
 from ecgfed.tasks.report_model import model_rows
 from ecgfed.tasks.report_patient import shown_of
 
-USE = "Research use only, not for diagnosis; needs physician over-read."
+USE = tr_later("Research use only, not for diagnosis; needs physician over-read.")
 #: Leads whose quality is assessed in parallel, beside the detector.
 _AT_A_TIME = 2
 
@@ -121,11 +122,12 @@ def report(
     quality = {name: assessed[name] for name in recording.leads}
     reading = reading_of(recording, quality, labelled, rules, second, edits)
     reading = replace(reading, patient_events=patient_events.events)
-    model = () if opened is None else model_rows(opened, patient)
     use = USE if opened is None else str(opened.manifest["intended_use"])
-    parts = parts_of(reading, marks, model=model, intended_use=use, start=start)
+    with page_language(stated.language):
+        model = () if opened is None else model_rows(opened, patient)
+        parts = parts_of(reading, marks, model=model, intended_use=use, start=start)
+        data = {**parts.data, "editing": editing_data(reading, signal, digest)}
     notes = tuple(("patient-events", note) for note in patient_events.notes)
-    data = {**parts.data, "editing": editing_data(reading, signal, digest)}
     if stated.full_disclosure:
         disclosure = full_disclosure(DrawnLeads.of(recording, quality))
         data["disclosure"] = disclosure.data

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from ecgfed.base.errors import EcgfedError, OptionError, RecordError, param
 from ecgfed.base.files import check_free, create_folder, write_together
+from ecgfed.base.language import page_language
 from ecgfed.base.locks import locked
 from ecgfed.base.options import flat_options, merged, taken
 from ecgfed.base.text import count_of, listed, safe_text
@@ -56,7 +57,7 @@ class FolderReport:
         """Return the contents of the JSON index."""
         return {
             "recordings": len(self.rows) + len(self.failed),
-            "done": [asdict(row) for row in self.rows],
+            "done": [row.to_dict() for row in self.rows],
             "failed": list(self.failed),
             "files": [file.name for file in self.files],
         }
@@ -138,8 +139,8 @@ def report_folder(
             changed.
         overwrite: replace files of these names, but never a recording.
         progress: receives progress, notes and warnings.
-        options: ``header`` and ``show`` as in ``report``, and fields of ``RecordingOptions``, which take precedence
-            over ``how``.
+        options: ``language``, ``header`` and ``show`` as in ``report``, and fields of ``RecordingOptions``, which take
+            precedence over ``how``.
 
     Raises:
         EcgfedError: an unusable bundle or option; a folder without recordings, existing files, or an unfinished call
@@ -158,7 +159,7 @@ def report_folder(
     opened, rules = opened_bundle(bundle, trusted), EventRules() if rules is None else rules
     if pdf:
         find_browser()
-    same: dict[str, Any] = {"header": stated.header, "pdf": pdf, "force": force}
+    same: dict[str, Any] = {"header": stated.header, "language": stated.language, "pdf": pdf, "force": force}
     call = call_of(
         opened, resolved.beat_options(), patient=None, int8=False, force=force, strip=False, strip_at_s=None
     ) | {**same, "rules": rules.to_dict(), "show": list(shown_of(stated).names)}
@@ -176,7 +177,9 @@ def report_folder(
         state.begin()
         rows, failed = _report_all(requests, state, same, progress)
         result = FolderReport(tuple(rows), tuple(failed), tuple(out / name for name in INDEX))
-        texts = (index_page(rows, failed, folder.name or str(folder)), index_table(rows, failed), _json(result))
+        with page_language(stated.language):
+            page_text = index_page(rows, failed, folder.name or str(folder))
+        texts = (page_text, index_table(rows, failed), _json(result))
         write_together({file: text.encode() for file, text in zip(result.files, texts, strict=True)})
         state.end()
     return result

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ecgfed.base.errors import RecordError, param
+from ecgfed.base.language import Message, joined_message, message, messages, tr_later, uncapitalized
 from ecgfed.domain.beats.intervals import unmarked_spans
 from ecgfed.domain.beats.path import RecordingBeats
 from ecgfed.domain.events.kinds import Kind, kind_of, meaning_of, rhythm_name
@@ -27,7 +28,7 @@ from ecgfed.domain.signal.quality import LeadQuality
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.reports.labelled import Labelled, Second
 from ecgfed.tasks.labels_checked import SPREAD, confirmed_labels, detected_peaks, mismatched_recording, model_labels
-from ecgfed.tasks.predict import PACED_SYMBOL, RecordingPredictions, describe_model
+from ecgfed.tasks.predict import PACED_SYMBOL, RecordingPredictions
 from ecgfed.tasks.prediction_warnings import model_warnings
 from ecgfed.tasks.progress import ProgressReporter
 from ecgfed.tasks.rhythms import END_NOTE, signal_rhythms, sure_episodes, without_supraventricular
@@ -35,10 +36,10 @@ from ecgfed.tasks.rhythms import END_NOTE, signal_rhythms, sure_episodes, withou
 #: Classes that a file of labels is taken to assess even where it has none of them.
 _ALWAYS_ASSESSED = ("N", "V", "A")
 #: Why ectopy is not counted in a paced record.
-PACED_WITHHELD = "The rhythm is paced: the model was not trained to tell ectopic beats from paced ones."
+PACED_WITHHELD = tr_later("The rhythm is paced: the model was not trained to tell ectopic beats from paced ones.")
 #: Why ectopy is not counted where more than this share of the waves taken for beats is of possible flutter.
 _MUCH_FLUTTER = 0.1
-FLUTTER_WITHHELD = (
+FLUTTER_WITHHELD = tr_later(
     "More than 10% of the beats lie in possible ventricular flutter or fibrillation: read the rhythm first."
 )
 #: Symbols in the order of a legend.
@@ -75,8 +76,8 @@ def by_model(predictions: RecordingPredictions, bundle: Bundle) -> Labelled:
     codes = tuple(predictions.labels.symbol_of(name) for name in predictions.classes)
     calibrated = isinstance(bundle.manifest.get("certainty"), dict)  # without it, confidence is not assessed
     labelled = Labelled(
-        f"the {describe_model(predictions.metadata['patient'])}",
-        "own" if predictions.metadata["patient"] else "global",
+        _model_text(predictions.metadata["patient"]),
+        tr_later("own") if predictions.metadata["patient"] else tr_later("global"),
         predictions.sample,
         np.asarray(predictions.label, dtype=np.int64),
         predictions.classes,
@@ -101,6 +102,11 @@ def by_model(predictions: RecordingPredictions, bundle: Bundle) -> Labelled:
     labelled = replace(labelled, rhythms=signal_rhythms(predictions.cut) or None)
     labelled = _with_paced(labelled, predictions.pacing) if predictions.pacing else labelled
     return _with_flutter(labelled, predictions.cut.flutter, predictions.fs_hz) if predictions.cut.flutter else labelled
+
+
+def _model_text(patient: str | None) -> Message:
+    """Return a model as part of a sentence."""
+    return message("the model of patient {patient}", patient=patient) if patient else message("the global model")
 
 
 def _with_class(labelled: Labelled, symbol: str) -> Labelled:
@@ -135,14 +141,16 @@ def _with_flutter(labelled: Labelled, spans: tuple[tuple[int, int], ...], fs_hz:
 def _meaning(name: str, code: str, symbols: Sequence[str]) -> str:
     """Return the description of a class; AAMI's five classes, of several symbols each, have fixed ones."""
     aami = {
-        "N": "normal, bundle branch block and escape beats",
-        "S": "supraventricular ectopic beat",
-        "V": "ventricular ectopic beat",
-        "Q": "paced or unclassifiable beat",
+        "N": tr_later("normal, bundle branch block and escape beats"),
+        "S": tr_later("supraventricular ectopic beat"),
+        "V": tr_later("ventricular ectopic beat"),
+        "Q": tr_later("paced or unclassifiable beat"),
     }
     if len(symbols) > 1 and name in aami and set(symbols) - {name}:
         return aami[name]
-    return " or ".join(meaning_of(symbol) for symbol in symbols) if name != code else meaning_of(code)
+    if name == code:
+        return meaning_of(code)
+    return joined_message([message(meaning_of(symbol)) for symbol in symbols], message(" or "))
 
 
 def read_labels(path: Path, recording: Recording, *, complete: bool = True) -> Annotation:
@@ -193,17 +201,26 @@ def by_file(path: Path, marks: Annotation, recording: Recording) -> Labelled:
     unmarked = tuple(unmarked_spans(marks, recording.samples))
     doubtful, warnings = model_labels(path, marks) or (None, ())
     provisional = bool(warnings)
-    wrote = ", a model wrote" if provisional and warnings[0][0] != SPREAD else ""
+    by = message("the file {file}", file=path.name)
+    if provisional and warnings[0][0] != SPREAD:
+        by = message("the file {file}, a model wrote", file=path.name)
     if unmarked:
         seconds = sum(stop - start for start, stop in unmarked) / recording.fs_hz
-        episodes = f"{len(unmarked)} stretch{'es' * (len(unmarked) != 1)} of {seconds:.1f} s in all"
-        text = f"{path.name} marks no beats in {episodes}: ventricular flutter, or leads that could not be read."
-        warnings = (*warnings, ("unmarked", f"{text} Nothing there is counted."))
+        text = messages(
+            "{file} marks no beats in {n} stretch of {seconds:.1f} s in all: ventricular flutter, or leads that could "
+            "not be read. Nothing there is counted.",
+            "{file} marks no beats in {n} stretches of {seconds:.1f} s in all: ventricular flutter, or leads that "
+            "could not be read. Nothing there is counted.",
+            len(unmarked),
+            file=path.name,
+            seconds=seconds,
+        )
+        warnings = (*warnings, ("unmarked", text))
     if beyond := end_note(marks):
-        warnings = (*warnings, ("beyond-end", f"Of {path.name}: {beyond}."))
+        warnings = (*warnings, ("beyond-end", message("Of {file}: {text}.", file=path.name, text=beyond)))
     return Labelled(
-        f"the file {path.name}{wrote}",
-        "file",
+        by,
+        tr_later("file"),
         sample,
         label,
         codes,
@@ -245,8 +262,11 @@ def second_reader(bundle: Bundle, patient: str | None, cut: RecordingBeats) -> S
     predictions, _ = without_supraventricular(predictions, bundle.labels, inside)
     codes = np.array([bundle.labels.symbol_of(name) for name in predictions.classes], dtype=np.str_)
     of_model = model_warnings(bundle, cut, predictions, patient)
-    by, short = f"the {describe_model(patient)}", "own" if patient else "global"
-    warnings = tuple((warning.code, f"Of {by}: {warning.text[0].lower()}{warning.text[1:]}") for warning in of_model)
+    by, short = _model_text(patient), tr_later("own") if patient else tr_later("global")
+    warnings = tuple(
+        (warning.code, message("Of {reader}: {text}", reader=by, text=uncapitalized(warning.text)))
+        for warning in of_model
+    )
     names = np.where(predictions.classified, codes[predictions.label], predictions.override)
     confidence = predictions.confidence
     if cut.pacing:
@@ -302,10 +322,15 @@ def _without_beats(bundle: Bundle, recording: Recording, patient: str | None, er
         cut=cut,
         metadata={"patient": patient},
     )
-    text = f"No beat was found in {recording.lead} ({error.reason}): is it an ECG, and is the electrode connected?"
+    text = message(
+        "No beat was found in {lead} ({reason}): is it an ECG, and is the electrode connected?",
+        lead=recording.lead,
+        reason=error.reason,
+    )
     warnings: tuple[tuple[str, str], ...] = (("no-beats", text),)
     if cut.flutter:
-        warnings = (("flutter", f"{flutter_text(cut.flutter, recording.fs_hz)}. Look at it first."), *warnings)
+        flutter = message("{sentence}. Look at it first.", sentence=flutter_text(cut.flutter, recording.fs_hz))
+        warnings = (("flutter", flutter), *warnings)
     return replace(by_model(empty, bundle), confidence=None, uncertain=None, warnings=warnings)
 
 

@@ -4,38 +4,58 @@ from collections.abc import Mapping
 
 from ecgfed.base.errors import BundleError
 from ecgfed.base.files import read_json
+from ecgfed.base.language import number, tr, translated, trn
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.shipped import CARD, CARD_DATA, MODEL, SHIPPED, name_of
-from ecgfed.tasks.predict import describe_model
 from ecgfed.tasks.prediction_warnings import certain_share
 
 
 def model_rows(bundle: Bundle, patient: str | None) -> tuple[tuple[str, str], ...]:
-    """Return names and values of a bundle's model, and its scores where the manifest has them."""
+    "Return names and values of a bundle's model, and its scores where the manifest has them, in the current language."
     manifest = bundle.manifest
     cohort = manifest.get("cohort")
     trained = str(cohort.get("kind", "")) if isinstance(cohort, dict) else ""
-    split = f", {cohort['split']} split" if isinstance(cohort, dict) and cohort.get("split") else ""
-    rounds = f", {manifest['rounds']} rounds" if "rounds" in manifest else ""
-    window = f"{manifest['window_samples']} samples at {manifest['fs_hz']:g} Hz"
+    split = tr(", {split} split", split=cohort["split"]) if isinstance(cohort, dict) and cohort.get("split") else ""
+    rounds = trn(", {n:d} round", ", {n:d} rounds", manifest["rounds"]) if "rounds" in manifest else ""
+    model = tr("global model, in the bundle {bundle}", bundle=name_of(bundle.path))
+    if patient:
+        model = tr("model of patient {patient}, in the bundle {bundle}", patient=patient, bundle=name_of(bundle.path))
     rows = [
-        ("Model", f"{describe_model(patient)}, in the bundle {name_of(bundle.path)}"),
-        ("Method", f"{manifest['method']}{rounds}"),
-        ("Trained on", f"{trained or 'not recorded'}{split}; lead {' or '.join(bundle.leads)}"),
-        ("Personal models in the bundle", f"{len(bundle.patients):,}"),
-        ("Classes", " ".join(bundle.classes)),
-        ("Input", f"one beat at a time: {window}; {manifest['filter']}"),
-        ("RR features", f"version {bundle.rr_version}" if bundle.rr_version else "none"),
+        (tr("Model"), model),
+        (tr("Method"), f"{manifest['method']}{rounds}"),
+        (
+            tr("Trained on"),
+            tr(
+                "{cohort}{split}; lead {leads}",
+                cohort=trained or tr("not recorded"),
+                split=split,
+                leads=tr(" or ").join(bundle.leads),
+            ),
+        ),
+        (tr("Personal models in the bundle"), number(len(bundle.patients))),
+        (tr("Classes"), " ".join(bundle.classes)),
+        (
+            tr("Input"),
+            tr(
+                "one beat at a time: {samples} samples at {fs:g} Hz; {filter}",
+                samples=manifest["window_samples"],
+                fs=manifest["fs_hz"],
+                filter=manifest["filter"],
+            ),
+        ),
+        (tr("RR features"), tr("version {version}", version=bundle.rr_version) if bundle.rr_version else tr("none")),
     ]
     rows += _scores(manifest, patient)
     rows += _unseen(bundle)
     rows += _certainty(bundle, patient)
     signature = bundle.signature
     if signature is None:
-        signed = "not signed"
+        signed = tr("not signed")
+    elif signature.as_json()["verified"]:
+        signed = tr("{key}, verified", key=signature.as_json()["key"])
     else:
-        signed = f"{signature.as_json()['key']}, {'verified' if signature.as_json()['verified'] else 'not checked'}"
-    return (*rows, ("Signed by", signed))
+        signed = tr("{key}, not checked", key=signature.as_json()["key"])
+    return (*rows, (tr("Signed by"), signed))
 
 
 def _scores(manifest: Mapping[str, object], patient: str | None) -> list[tuple[str, str]]:
@@ -44,34 +64,48 @@ def _scores(manifest: Mapping[str, object], patient: str | None) -> list[tuple[s
     run, patients = manifest.get("scores"), manifest.get("patients")
     if patient is not None and isinstance(patients, dict):
         patient_scores = patients.get(patient, {}).get("scores")
-        text = "not scored"
+        text = tr("not scored")
         if isinstance(patient_scores, dict) and "macro_f1" in patient_scores:
-            beats = f"{patient_scores['beats']:,} {patient_scores['split']} beats"
-            text = f"macro-F1 {patient_scores['macro_f1']:.3f} on {beats} of this patient"
-        rows.append((f"Scored on patient {patient}", text))
+            text = tr(
+                "macro-F1 {score:.3f} on {n} {split} beats of this patient",
+                score=patient_scores["macro_f1"],
+                n=patient_scores["beats"],
+                split=patient_scores["split"],
+            )
+        rows.append((tr("Scored on patient {patient}", patient=patient), text))
     if isinstance(run, dict):
         names = {
-            "T_g": "the global model on every patient's test beats",
-            "T_p": "the personal models, each on its own patient's",
+            "T_g": tr("the global model on every patient's test beats"),
+            "T_p": tr("the personal models, each on its own patient's"),
         }
-        parts = [f"{name} {run[name]:.3f} ({what})" for name, what in names.items() if isinstance(run.get(name), float)]
-        rows.append(("Scored on its cohort", "; ".join(parts) or "not scored"))
+        parts = [
+            f"{name} {number(run[name], '.3f')} ({what})"
+            for name, what in names.items()
+            if isinstance(run.get(name), float)
+        ]
+        rows.append((tr("Scored on its cohort"), "; ".join(parts) or tr("not scored")))
     if patient is None:
-        rows.append(("Scored on this patient", "not scored: it is not a personal model"))
+        rows.append((tr("Scored on this patient"), tr("not scored: it is not a personal model")))
     return rows
 
 
 def _unseen(bundle: Bundle) -> list[tuple[str, str]]:
     """Return scores on unseen patients from the card of the model in the package; other bundles have none."""
     if name_of(bundle.path) != SHIPPED:
-        return [("On unseen patients", "not assessed: the bundle has no such scores")]
+        return [(tr("On unseen patients"), tr("not assessed: the bundle has no such scores"))]
     card = read_json(MODEL / CARD_DATA, BundleError)
     rows = [
-        f"{row['what']}: QRS {row['QRS']}, ventricular {row['VEB']}, supraventricular {row['SVEB']}"
+        tr(
+            "{what}: QRS {qrs}, ventricular {veb}, supraventricular {sveb}",
+            what=row["what"],
+            qrs=row["QRS"],
+            veb=row["VEB"],
+            sveb=row["SVEB"],
+        )
         for row in card["unseen"]
     ]
-    text = "sensitivity / positive predictivity in percent, by models trained in the same way without them"
-    return [("On unseen patients", f"{text}; {'; '.join(rows)} ({SHIPPED}/{CARD})")]
+    text = tr("sensitivity / positive predictivity in percent, by models trained in the same way without them")
+    return [(tr("On unseen patients"), f"{text}; {'; '.join(rows)} ({SHIPPED}/{CARD})")]
 
 
 def _certainty(bundle: Bundle, patient: str | None) -> list[tuple[str, str]]:
@@ -80,11 +114,16 @@ def _certainty(bundle: Bundle, patient: str | None) -> list[tuple[str, str]]:
     entry = bundle.manifest["global"] if patient is None else bundle.manifest["patients"][patient]
     calibration = entry.get("certainty")
     if overview is None or calibration is None:
-        return [("Calibration", "not assessed: the probabilities are uncalibrated, and no beat is marked uncertain")]
-    text = f"uncertain below p {calibration['threshold']:.3f}, at a temperature of {calibration['temperature']:.2f}"
-    text += certain_share(bundle, patient)
+        text = tr("not assessed: the probabilities are uncalibrated, and no beat is marked uncertain")
+        return [(tr("Calibration"), text)]
+    text = tr(
+        "uncertain below p {threshold:.3f}, at a temperature of {temperature:.2f}",
+        threshold=calibration["threshold"],
+        temperature=calibration["temperature"],
+    )
+    text += translated(certain_share(bundle, patient))
     source = overview if calibration.get("fitted_on") is None else calibration
     before, after = source.get("ece_before"), source.get("ece_after")
     if isinstance(before, float) and isinstance(after, float):
-        text += f"; expected calibration error {before:.3f} before, {after:.3f} after"
-    return [("Calibration", text)]
+        text += tr("; expected calibration error {before:.3f} before, {after:.3f} after", before=before, after=after)
+    return [(tr("Calibration"), text)]

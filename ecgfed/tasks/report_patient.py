@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ecgfed.base.errors import OptionError
+from ecgfed.base.language import tr_later
 from ecgfed.domain.record.anonymous import age_text
 from ecgfed.domain.record.exchange import stated_start
 from ecgfed.domain.record.metadata import RecordingMetadata, Start
@@ -11,8 +12,10 @@ from ecgfed.reports.options import ReportOptions
 
 #: What ``show`` may name, in the order of the page.
 SHOWN = ("date", "age", "sex", "recorder", "notes")
-_SEXES = {"M": "male", "F": "female"}
-_NOT_STATED = "not stated by the recording's file"
+#: Their names on the page, and that of the indication.
+_NAMES = (tr_later("Date"), tr_later("Age"), tr_later("Sex"), tr_later("Recorder"), tr_later("Indication"))
+_SEXES = {"M": tr_later("male"), "F": tr_later("female")}
+_NOT_STATED = tr_later("not stated by the recording's file")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.text import count_of
+from ecgfed.base.language import Message, joined_message, message, messages
 from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.beats.path import RecordingBeats
 from ecgfed.domain.events.beats import Beats, merged
@@ -78,17 +78,28 @@ def without_supraventricular(
     return replace(predictions, probability=probability, label=label), len(affected)
 
 
-def fibrillation_text(rhythm: RhythmEpisodes, duration_s: float, relabelled: int) -> str:
+def fibrillation_text(rhythm: RhythmEpisodes, duration_s: float, relabelled: int) -> Message:
     """Return a sentence about episodes of atrial fibrillation, and the beats whose class they changed."""
     low, high = min(rhythm.certainty), max(rhythm.certainty)
-    certainty = f"{high:.0%}" if f"{low:.0%}" == f"{high:.0%}" else f"{low:.0%} to {high:.0%}"
-    episodes = f"{count_of(len(rhythm.episodes), 'episode')}, {rhythm.seconds:.0f} s in all"
-    share = f"{100 * rhythm.seconds / duration_s:.0f}%"
-    text = f"Atrial fibrillation or flutter: {episodes} ({share}), certainty {certainty}."
+    certainty = message("{high:.0%}", high=high)
+    if f"{low:.0%}" != f"{high:.0%}":
+        certainty = message("{low:.0%} to {high:.0%}", low=low, high=high)
+    text = messages(
+        "Atrial fibrillation or flutter: {n} episode, {seconds:.0f} s in all ({share:.0%}), certainty {certainty}.",
+        "Atrial fibrillation or flutter: {n} episodes, {seconds:.0f} s in all ({share:.0%}), certainty {certainty}.",
+        len(rhythm.episodes),
+        seconds=rhythm.seconds,
+        share=rhythm.seconds / duration_s,
+        certainty=certainty,
+    )
     if not relabelled:
         return text
-    beats = count_of(relabelled, "beat that the model calls", "beats that the model calls")
-    return f"{text} {beats} supraventricular there {'has' if relabelled == 1 else 'have'} the next most probable class."
+    beats = messages(
+        "{n} beat that the model calls supraventricular there has the next most probable class.",
+        "{n} beats that the model calls supraventricular there have the next most probable class.",
+        relabelled,
+    )
+    return joined_message([text, beats], " ")
 
 
 def with_rhythms(

@@ -34,7 +34,7 @@ from ecgfed.tasks.serve_tasks import JOBS, PERSONAL_REPORT, REPORT, RecordingTas
 from ecgfed.web.page import asset, escaped, inline_page
 
 _STYLES = ("paper.css", "report.css", "serve.css")
-_SCRIPTS = ("paper.js", "serve-parts.js", "serve-form.js", "serve-replay.js", "serve.js")
+_SCRIPTS = ("language.js", "paper.js", "serve-parts.js", "serve-form.js", "serve-replay.js", "serve.js")
 #: Length of the sample recording.
 SAMPLE_MINUTES = 5.0
 #: Parameters as the page calls them.

@@ -1,6 +1,7 @@
 "use strict";
 /* Places on a strip where a beat may be added while a report is edited. Needs paper.js and beats.js. */
 const EcgAdding = (() => {
+  const { tr, trLater } = EcgLanguage;
   const SNAP_S = 0.06;
   const STEP_S = 0.02;
 
@@ -36,9 +37,10 @@ const EcgAdding = (() => {
   /** Describe a place by its time and the beats beside it. */
   function described(labelled, place) {
     const at = EcgBeats.lowerBound(labelled.sample, place);
-    const beside = [[at - 1, "after"], [at, "before"]].filter(([i]) => i >= 0 && i < labelled.sample.length);
-    const parts = beside.map(([i, side]) => `${Math.round((1000 * Math.abs(labelled.sample[i] - place)) / labelled.fs)} ms ${side} ${labelled.codes[labelled.label[i]]}`);
-    return [`Cursor at ${EcgPaper.clock(place / labelled.fs, 2)}`, ...parts].join(", ");
+    const beside = [[at - 1, trLater("{ms} ms after {code}")], [at, trLater("{ms} ms before {code}")]].filter(([i]) => i >= 0 && i < labelled.sample.length);
+    const msTo = (i) => Math.round((1000 * Math.abs(labelled.sample[i] - place)) / labelled.fs);
+    const parts = beside.map(([i, sentence]) => tr(sentence, { ms: msTo(i), code: labelled.codes[labelled.label[i]] }));
+    return [tr("Cursor at {time}", { time: EcgPaper.clock(place / labelled.fs, 2) }), ...parts].join(", ");
   }
 
   return { snapped, moved, described };

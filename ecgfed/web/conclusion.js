@@ -6,6 +6,7 @@
 const EcgConclusion = (() => {
   const W = typeof EcgWords === "undefined" ? require("./words.js") : EcgWords;
   const C = typeof EcgCounts === "undefined" ? require("./counts.js") : EcgCounts;
+  const { tr } = typeof EcgLanguage === "undefined" ? require("./language.js") : EcgLanguage;
   const UNDERLYING_PERCENT = 50;
   const UNUSABLE_PERCENT = 0.05;
   const FIBRILLATION = ["AF", "AF or flutter", "atrial flutter"];
@@ -17,7 +18,7 @@ const EcgConclusion = (() => {
   function draft(counts, page) {
     const { rhythms } = counts;
     const named = rhythms.flatMap(C.byCertainty);
-    const filled = (name, values = {}) => page.sentences[name].replace(/\{(\w+)\}/g, (_, key) => values[key]);
+    const filled = (name, values) => tr(page.sentences[name], values);
 
     function underlyingOf(all) {
       const able = all.filter((rhythm) => rhythm.source !== "rates" && rhythm.rhythm !== "no beats" && !rhythm.rhythm.startsWith(C.POSSIBLE));
@@ -28,15 +29,15 @@ const EcgConclusion = (() => {
     function share(name, rhythm) {
       const longest = Math.max(0, ...rhythm.episodes.map(([start, stop]) => stop - start));
       const percent = W.perCent((100 * rhythm.seconds) / page.duration_s);
-      return filled(C.toReview(rhythm) ? `${name}_review` : name, { rhythm: capital(rhythm.rhythm), percent, longest: W.clock(longest, 0) });
+      return filled(C.toReview(rhythm) ? `${name}_review` : name, { rhythm: capital(tr(rhythm.rhythm)), percent, longest: W.clock(longest, 0) });
     }
 
     function rate({ mean, intervals, lowest, highest, lowest_possible: lower, highest_possible: higher }) {
       if (mean === null) return filled(lower || higher ? "rate_open" : "rate_none");
       if (intervals < W.FEW_INTERVALS) return filled(lower || higher ? "rate_open" : "rate_few");
-      const values = { mean: W.fixed(mean) };
+      const values = { mean };
       if (!lowest || !highest) return filled(lower || higher ? "rate_both_open" : "rate_mean", values);
-      Object.assign(values, { lowest: W.fixed(lowest.value), highest: W.fixed(highest.value) });
+      Object.assign(values, { lowest: lowest.value, highest: highest.value });
       const [low, high] = [lowest.confirmed && !lower, highest.confirmed && !higher];
       return filled(low ? (high ? "rate" : "rate_highest_open") : high ? "rate_lowest_open" : "rate_both_open", values);
     }
@@ -50,39 +51,39 @@ const EcgConclusion = (() => {
       const sentences = certainAndReview("runs", ectopy.runs).map(([name, runs]) => {
         const longest = W.highestOf(runs, "beats");
         return filled(name, {
-          count: W.comma(runs.length),
-          fast: W.comma(runs.filter((run) => run.name === fast).length),
-          name: fast,
+          count: runs.length,
+          fast: runs.filter((run) => run.name === fast).length,
+          name: tr(fast),
           beats: `${longest.cut ? "≥ " : ""}${W.comma(longest.beats)}`,
-          per_min: W.fixed(W.highestOf(runs, "per_min").per_min),
+          per_min: W.highestOf(runs, "per_min").per_min,
         });
       });
-      if (ectopy.short.length) sentences.push(filled("short", { count: W.comma(ectopy.short.length) }));
+      if (ectopy.short.length) sentences.push(filled("short", { count: ectopy.short.length }));
       const rest = [...certainAndReview("couplets", ectopy.couplets), ...certainAndReview("cycles", [...ectopy.bigeminy, ...ectopy.trigeminy])];
-      return [...sentences, ...rest.map(([name, some]) => filled(name, { count: W.comma(some.length) }))];
+      return [...sentences, ...rest.map(([name, some]) => filled(name, { count: some.length }))];
     }
 
     function ectopyOf(word, fast) {
       const [ectopy, review] = [counts[word], counts.to_review[word]];
-      if (!ectopy) return [filled(word in counts.withheld ? "ectopy_withheld" : "ectopy_open", { kind: capital(word) }), ...(review ? seriesOf(review, fast) : [])];
-      if (!ectopy.total) return [filled("ectopy_none", { kind: word })];
-      const low = ectopy.uncertain ? W.comma(ectopy.uncertain) : "";
-      const count = filled(low ? "ectopy_low" : "ectopy", { kind: capital(word), beats: W.comma(ectopy.total), percent: W.perCent(ectopy.percent), low });
+      if (!ectopy) return [filled(word in counts.withheld ? `${word}_withheld` : `${word}_open`), ...(review ? seriesOf(review, fast) : [])];
+      if (!ectopy.total) return [filled(`${word}_none`)];
+      const low = ectopy.uncertain;
+      const count = filled(low ? `${word}_low` : word, { beats: ectopy.total, percent: W.perCent(ectopy.percent), low });
       const series = seriesOf(ectopy, fast);
       return [count, ...(series.length || low ? series : [filled("singles")])];
     }
 
     function pausesOf(pauses) {
       const { longest, found, ends, not_confirmed: unconfirmed, not_assessed: unassessed } = pauses;
-      const pause = W.general(page.rules.pause_s);
+      const pause = page.rules.pause_s;
       const unsure = unconfirmed.length || unassessed || ends.length;
       const sentences = [];
       if (!longest) sentences.push(filled("pauses_not_assessed"));
-      else if (found.length) sentences.push(filled(longest.confirmed ? "pauses" : "pauses_open", { pause, count: W.comma(found.length), longest: W.fixed(longest.value, 2) }));
+      else if (found.length) sentences.push(filled(longest.confirmed ? "pauses" : "pauses_open", { pause, count: found.length, longest: longest.value }));
       else sentences.push(filled(unsure || !longest.confirmed ? "pauses_none_open" : "pauses_none", { pause }));
-      if (unconfirmed.length) sentences.push(filled("intervals_review", { count: W.comma(unconfirmed.length) }));
-      if (unassessed) sentences.push(filled("intervals_unusable", { count: W.comma(unassessed) }));
-      if (ends.length) sentences.push(filled("ends", { seconds: W.fixed(W.highestOf(ends, "value").value, 1) }));
+      if (unconfirmed.length) sentences.push(filled("intervals_review", { count: unconfirmed.length }));
+      if (unassessed) sentences.push(filled("intervals_unusable", { count: unassessed }));
+      if (ends.length) sentences.push(filled("ends", { seconds: W.highestOf(ends, "value").value }));
       return sentences;
     }
 
@@ -90,7 +91,7 @@ const EcgConclusion = (() => {
       if (rhythms.some((rhythm) => rhythm.source === "labels")) return filled("no_af_marked");
       if (rhythms.some((rhythm) => rhythm.rhythm === "paced")) return filled("af_paced");
       const assessed = counts.counted && page.duration_s >= W.FIBRILLATION_S;
-      return assessed ? filled("no_af", { seconds: W.general(W.FIBRILLATION_S) }) : filled("af_open");
+      return assessed ? filled("no_af", { seconds: W.FIBRILLATION_S }) : filled("af_open");
     }
 
     const underlying = underlyingOf(named);

@@ -6,6 +6,8 @@
  */
 const EcgCounts = (() => {
   const B = typeof EcgBeats === "undefined" ? require("./beats.js") : EcgBeats;
+  const L = typeof EcgLanguage === "undefined" ? require("./language.js") : EcgLanguage;
+  const { tr, trn } = L;
   const CORE = 3;
   const MAY_HIDE = 1.25;
   const OWN_RHYTHM = 2;
@@ -230,19 +232,19 @@ const EcgCounts = (() => {
   }
 
   const withholds = (rules, low, total) => low >= rules.withheld_beats && 100 * low > rules.withheld_percent * total;
-  const numbers = new Intl.NumberFormat("en-US"); // toLocaleString would look the language up each time
-  const comma = (number) => numbers.format(number);
 
-  /** Return why a count is withheld for low confidence, "" where it is not. */
+  /** Return why a count is withheld for low confidence, as a sentence and its values; null where it is not. */
   function lowConfidence(counts, lowOfAll, rules) {
     const low = counts.uncertain || 0;
-    const share = `more than ${Number(rules.withheld_percent.toPrecision(6))}%`;
+    const percent = rules.withheld_percent;
     if (withholds(rules, low, counts.total)) {
-      return `About ${comma(counts.total)}, ${comma(low)} of them of low confidence (${share}): to be reviewed, no finding.`;
+      const about = L.trLater("About {total}, {low} of them of low confidence (more than {percent:g}%): to be reviewed, no finding.");
+      return [about, { total: counts.total, low, percent }];
     }
-    if (counts.total - low >= rules.withheld_beats || !withholds(rules, lowOfAll, counts.counted)) return "";
-    const number = counts.total ? `${comma(counts.total)} detected` : "None detected";
-    return `${number}, but ${comma(lowOfAll)} of all ${comma(counts.counted)} beats are of low confidence (${share}): not assessed.`;
+    if (counts.total - low >= rules.withheld_beats || !withholds(rules, lowOfAll, counts.counted)) return null;
+    const none = L.trLater("None detected, but {low} of all {counted} beats are of low confidence (more than {percent:g}%): not assessed.");
+    const some = L.trLater("{n} detected, but {low} of all {counted} beats are of low confidence (more than {percent:g}%): not assessed.");
+    return [counts.total ? some : none, { n: counts.total, low: lowOfAll, counted: counts.counted, percent }];
   }
 
   function allToReview(counts) {
@@ -294,6 +296,18 @@ const EcgCounts = (() => {
   /** Return whether a rhythm must be reviewed before it counts as a finding. */
   const toReview = (rhythm) => Boolean(rhythm.certainty.length) || (rhythm.rhythm.startsWith(POSSIBLE) && rhythm.source !== "reviewer");
 
+  /** Return ectopic beats and rhythms around a patient event in words. `around`: number, those of low confidence by kind. */
+  function contextOf(counts, around, counted, rhythms) {
+    let context = [];
+    for (const [word, [all, low]] of Object.entries(around)) {
+      const [reason, sentence] = [word in counts.withheld ? `${word} withheld` : `${word} not assessed`, low ? `{n} ${word} ({low} of low confidence)` : `{n} ${word}`];
+      if (!counts[word] || all) context.push(counts[word] ? trn(sentence, sentence, all, { low }) : tr(reason)); // marked in event_list.py
+    }
+    if (!counted) context = [tr("no beat counted")];
+    else if (!context.length) context = [tr("no ectopic beat")];
+    return [...context, ...rhythms.map((rhythm) => (toReview(rhythm) ? tr("{rhythm} (to review)", { rhythm: tr(rhythm.rhythm) }) : tr(rhythm.rhythm)))].join(", ");
+  }
+
   /** Return a patient event with the rate of the measured intervals around it, and what is there. */
   function patientEvent(beats, counts, rhythms, [time, source, text]) {
     const [start, stop] = [time - AROUND_S, time + AROUND_S];
@@ -304,7 +318,7 @@ const EcgCounts = (() => {
       counted += beats.assessed[i];
       if (i < last - 1 && beats.measured[i]) rr.push(beats.rr[i]);
     }
-    let context = [];
+    const around = {};
     for (const [kind, word] of [[B.KINDS.VENTRICULAR, "ventricular"], [B.KINDS.SUPRA, "supraventricular"]]) {
       let [all, low] = [0, 0];
       for (let i = first; i < last; i += 1) {
@@ -312,13 +326,10 @@ const EcgCounts = (() => {
         all += 1;
         low += beats.uncertain && beats.uncertain[i] ? 1 : 0;
       }
-      if (!counts[word]) context.push(`${word} ${word in counts.withheld ? "withheld" : "not assessed"}`);
-      else if (all) context.push(`${all} ${word}${low ? ` (${low} of low confidence)` : ""}`);
+      around[word] = [all, low];
     }
-    if (!counted) context = ["no beat counted"];
-    else if (!context.length) context = ["no ectopic beat"];
-    for (const rhythm of rhythms) if (rhythm.episodes.some(([begin, end]) => begin < stop && end > start)) context.push(`${rhythm.rhythm}${toReview(rhythm) ? " (to review)" : ""}`);
-    return { kind: "patient event", name: source, start_s: time, stop_s: time, per_min: rr.length ? (60 * rr.length) / B.sum(rr) : null, review: false, text, context: context.join(", ") };
+    const context = () => contextOf(counts, around, counted, rhythms.filter((rhythm) => rhythm.episodes.some(([begin, end]) => begin < stop && end > start)));
+    return { kind: "patient event", name: source, start_s: time, stop_s: time, per_min: rr.length ? (60 * rr.length) / B.sum(rr) : null, review: false, text, context: L.inEnglish(context), context_text: context() };
   }
 
   function episodeRow(beats, rhythm, [start, stop], number) {
@@ -364,14 +375,14 @@ const EcgCounts = (() => {
     const byClass = Object.fromEntries(beats.classes.map((name, i) => [name, ofClass[i]]));
     const uncertainByClass = Object.fromEntries(beats.classes.map((name, i) => [name, uncertain ? lowOfClass[i] : null]));
     const paced = beats.kind.includes(B.KINDS.PACED);
-    const counts = { beats: beats.count, by_class: byClass, uncertain_by_class: uncertainByClass, to_review: {}, withheld: { ...withheld } };
+    const counts = { beats: beats.count, by_class: byClass, uncertain_by_class: uncertainByClass, to_review: {}, withheld: { ...withheld }, withheld_text: Object.fromEntries(Object.entries(withheld).map(([word, text]) => [word, L.tr(text)])) };
     counts.counted = beats.counted;
     for (const [kind, word] of Object.entries(WORDS)) {
       const ofKind = ectopy(beats, Number(kind), rules);
       counts[word] = ofKind;
       if (!ofKind) continue;
-      const reason = word in counts.withheld ? "" : lowConfidence(ofKind, low, rules);
-      if (reason) counts.withheld[word] = reason;
+      const reason = word in counts.withheld ? null : lowConfidence(ofKind, low, rules);
+      if (reason) [counts.withheld[word], counts.withheld_text[word]] = [L.inEnglish(() => L.tr(...reason)), L.tr(...reason)];
       if (!(word in counts.withheld)) continue;
       if (ofKind.total && !(paced && word in withheld)) counts.to_review[word] = allToReview(ofKind);
       counts[word] = null;
@@ -386,6 +397,6 @@ const EcgCounts = (() => {
     return counts;
   }
 
-  return { count, toReview, withholds, episodeName, byCertainty, POSSIBLE, WORDS };
+  return { AROUND_S, count, toReview, withholds, episodeName, byCertainty, POSSIBLE, WORDS };
 })();
 if (typeof module !== "undefined") module.exports = EcgCounts;

@@ -4,6 +4,7 @@
  * that only Python draws are marked as older than the edits. Needs report.js, counts.js, words.js and tables.js.
  */
 const EcgEditedPage = (() => {
+  const { tr, trn } = EcgLanguage;
   const STRIP_S = 10;
   /** Sections with captions or figures that are not counted again on the page. */
   const OLDER = ["warnings", "intervals", "st", "strips", "averages", "beats-of-leads", "apart", "notes", "limits"];
@@ -29,7 +30,7 @@ const EcgEditedPage = (() => {
     for (const part of [cell].flat()) {
       if (part instanceof Node) element.append(part);
       else if (part !== null && typeof part === "object") element.append(momentOf(part));
-      else element.append(part === null ? EcgWords.NOT_ASSESSED : String(part));
+      else element.append(part === null ? EcgWords.notAssessed() : String(part));
     }
   }
 
@@ -75,28 +76,32 @@ const EcgEditedPage = (() => {
   function writeRhythms(counts, page) {
     const host = document.getElementById("rhythm-list");
     const rows = EcgWords.rhythms(counts, page);
-    const table = tableOf("Rhythms");
+    const table = tableOf(tr("Rhythms"));
     host.hidden = !rows.length;
     if (table) writeRows(table, rows);
-    else if (rows.length) host.replaceChildren(newTable("Rhythms", EcgWords.RHYTHM_HEAD, rows));
+    else if (rows.length) host.replaceChildren(newTable(tr("Rhythms"), EcgWords.RHYTHM_HEAD.map((name) => tr(name)), rows));
   }
 
   function writeEctopy(counts, page, labelled) {
     const ectopy = EcgTables.ectopy(counts, page, labelled);
-    const table = tableOf("Counts of ectopic beats");
-    writeHead(table, [...ectopy.head, "Rule"]);
+    const table = tableOf(tr("Counts of ectopic beats"));
+    writeHead(table, [...ectopy.head, tr("Rule")]);
     writeRows(table, ectopy.rows);
     const classes = EcgTables.classes(counts, page, labelled);
-    if (tableOf("Beats of each class")) writeRows(tableOf("Beats of each class"), classes.rows);
+    const ofClasses = tableOf(tr("Beats of each class"));
+    if (ofClasses) writeRows(ofClasses, classes.rows);
     document.getElementById("absent-classes").textContent = classes.absent;
     const hours = EcgTables.hours(counts, page, labelled);
-    const ofHours = tableOf("Beats hour by hour, hours counted from the start of the recording");
+    const ofHours = tableOf(tr("Beats hour by hour, hours counted from the start of the recording"));
     writeHead(ofHours, hours.head);
     ofHours.tBodies[0].replaceChildren();
     writeRows(ofHours, hours.rows);
     const out = counts.beats - counts.counted;
-    const lie = out ? `${EcgWords.countOf(out, "beat lies", "beats lie")} in unusable stretches of ${page.lead} and ${out === 1 ? "is" : "are"} in no count below.` : `No beat lies in an unusable stretch of ${page.lead}.`;
-    document.getElementById("beats-out").textContent = `${lie} No interval is measured across one.`;
+    const lead = { lead: page.lead };
+    const lie = out
+      ? trn("{n} beat lies in unusable stretches of {lead} and is in no count below.", "{n} beats lie in unusable stretches of {lead} and are in no count below.", out, lead)
+      : tr("No beat lies in an unusable stretch of {lead}.", lead);
+    document.getElementById("beats-out").textContent = `${lie} ${tr("No interval is measured across one.")}`;
   }
 
   /** Return the strips of the page that show a time, those of the gallery first. */
@@ -119,25 +124,25 @@ const EcgEditedPage = (() => {
     const host = document.getElementById("event-list");
     const open = Boolean(host.querySelector("details[open]"));
     const title = document.getElementById("events-title");
-    title.textContent = `All runs, pauses, rhythm episodes and patient events (${counts.events.length})`;
+    title.textContent = tr("All runs, pauses, rhythm episodes and patient events ({n})", { n: counts.events.length });
     const table = () => {
       const rows = EcgWords.events(counts).map((row, i) => {
-        const button = make("button", { type: "button", class: "screen", "aria-label": `Edit ${counts.events[i].name} at ${EcgWords.time(counts.events[i].start_s)}` }, null, "Edit");
+        const button = make("button", { type: "button", class: "screen", "aria-label": tr("Edit {event} at {time}", { event: tr(counts.events[i].name), time: EcgWords.time(counts.events[i].start_s) }) }, null, tr("Edit"));
         button.addEventListener("click", () => choose(i));
         return [...row, stripLink(data, counts.events[i].start_s), button];
       });
-      return newTable("Events", [...EcgWords.EVENT_HEAD, "Strip", "Edit"], rows);
+      return newTable(tr("Events"), [...EcgWords.EVENT_HEAD.map((name) => tr(name)), tr("Strip"), tr("Edit")], rows);
     };
     const parts = [];
     if (counts.events.length > FOLDED) {
       const details = make("details");
-      make("summary", {}, details, `Every event (${EcgWords.countOf(counts.events.length, "row")})`);
+      make("summary", {}, details, `${tr("Every event")} (${trn("{n} row", "{n} rows", counts.events.length)})`);
       details.open = open;
       const show = () => details.open && details.children.length === 1 && details.append(table());
       details.addEventListener("toggle", show);
       show();
       parts.push(details);
-    } else parts.push(counts.events.length ? table() : make("p", {}, null, "None listed."));
+    } else parts.push(counts.events.length ? table() : make("p", {}, null, tr("None listed.")));
     for (const sentence of EcgWords.notListed(counts)) parts.push(make("p", {}, null, sentence));
     host.replaceChildren(...parts);
   }
@@ -186,7 +191,7 @@ const EcgEditedPage = (() => {
   function markOlder(differs, sections) {
     for (const section of sections.map((name) => document.getElementById(name)).filter(Boolean)) {
       const mark = section.querySelector(".older") || make("p", { class: "older" });
-      mark.textContent = "Not updated with these edits: run ecgfed report --edits to update this part.";
+      mark.textContent = tr("Not updated with these edits: run ecgfed report --edits to update this part.");
       mark.hidden = !differs;
       section.querySelector("h2").after(mark);
     }
@@ -197,8 +202,8 @@ const EcgEditedPage = (() => {
     const { data } = EcgReport;
     if (!data.short_form) {
       writeShort(counts, page);
-      writeRows(tableOf("Heart rate and pauses"), EcgWords.rates(counts, page));
-      writeRows(tableOf("Heart rate variability"), EcgWords.variability(counts, page, labelled));
+      writeRows(tableOf(tr("Heart rate and pauses")), EcgWords.rates(counts, page));
+      writeRows(tableOf(tr("Heart rate variability")), EcgWords.variability(counts, page, labelled));
       writeRhythms(counts, page);
       writeEctopy(counts, page, labelled);
     }

@@ -5,6 +5,7 @@
  */
 (() => {
   const { make } = EcgEditedPage;
+  const { tr, trn, trLater } = EcgLanguage;
   const { data } = EcgReport;
   const base = EcgEdits.open(data.editing);
   EcgWords.startAt(data.clock_s === undefined ? null : data.clock_s);
@@ -19,9 +20,8 @@
   let labelled = null;
   let counts = null;
   let chosen = null; // {title, time, samples | interval | rhythm | place}
-  let draft = ""; // of the conclusion, by the figures as they are now
+  let [draft, draftOnPage] = ["", ""]; // of the conclusion, by the figures as they are now: in English, as files have it
   let event = -1;
-  let footerRule = null;
   let opened = false; // only changes after that are stored: a page that is merely read leaves no draft
 
   const supra = base.codes[base.kinds.indexOf(1)] || "A";
@@ -42,7 +42,7 @@
     try {
       window.localStorage.setItem(storageKey, JSON.stringify({ ...book.document(), author }));
     } catch {
-      say("This browser does not store the edits: save them before you close the page.");
+      say(tr("This browser does not store the edits: save them before you close the page."));
     }
   }
 
@@ -51,7 +51,8 @@
     const beats = EcgBeats.beatsOf(labelled);
     counts = EcgCounts.count(beats, base.rules, EcgEdits.rhythmsOf(base, state.edits), base.withheld, base.patient_events);
     EcgEditedPage.update({ labelled, beats, counts, page, differs: differs(state.edits), choose: chooseEvent });
-    draft = EcgConclusion.draft(counts, page).join("\n");
+    draftOnPage = EcgConclusion.draft(counts, page).join("\n");
+    draft = EcgLanguage.inEnglish(() => EcgConclusion.draft(counts, page).join("\n"));
     if (typeof EcgDisclosure !== "undefined") EcgDisclosure.update(labelled);
     writeTexts(state);
     writeGroups();
@@ -61,37 +62,8 @@
     if (opened) setTimeout(store, 0);
   });
 
-  function writeTexts(state) {
-    const by = state.reviewed ? `Reviewed by ${state.reviewed.by} at ${state.reviewed.at.slice(0, 16).replace("T", " ")}${state.reviewed.at.slice(19)}` : "Not reviewed";
-    const edited = book.canUndo() ? ` Edited by ${book.author() || "an unnamed person"}.` : "";
-    byId("review-line").textContent = `${by}.${edited}`;
-    writeFooter(`${data.footer.record}, ${by[0].toLowerCase()}${by.slice(1)}. ${data.footer.use}`);
-    for (const name of EcgEdits.TEXTS) if (document.activeElement !== byId(`edit-${name}`)) byId(`edit-${name}`).value = state[name] || (name === "conclusion" ? draft : "");
-    writeConclusion(state);
-    const printed = { ...state, reviewed_by: state.reviewed ? state.reviewed.by : "", reviewed_at: state.reviewed ? state.reviewed.at : "" };
-    for (const place of document.querySelectorAll("[data-text]")) place.textContent = printed[place.dataset.text] || stated.get(place.dataset.text) || "";
-  }
-
-  /** Write the conclusion, or its draft; an accepted or written one is never changed, and it says where it is older. */
-  function writeConclusion(state) {
-    const notes = base.conclusion_notes;
-    const older = Boolean(state.conclusion && state.draft) && state.draft !== draft;
-    for (const place of document.querySelectorAll("[data-conclusion-note]")) place.textContent = state.conclusion ? notes.written : notes.draft;
-    byId("conclusion-text").textContent = state.conclusion || draft;
-    byId("conclusion-older").hidden = !older;
-    byId("conclusion-now").textContent = older ? draft : "";
-    byId("conclusion").classList.toggle("draft", !state.conclusion);
-    byId("edit-accept-draft").disabled = state.conclusion === draft && state.draft === draft;
-  }
-
+  const writeTexts = (state) => EcgEditingTexts.write(state, { book, notes: base.conclusion_notes, draft, draftOnPage, stated });
   const conclude = (value) => book.add({ text: "conclusion", value, draft });
-
-  /** Write the footer of every printed sheet, in place of the one that the page was made with. */
-  function writeFooter(text) {
-    const [sheet] = document.styleSheets;
-    if (footerRule !== null) sheet.deleteRule(footerRule);
-    footerRule = sheet.insertRule(`@page { @bottom-left { content: ${JSON.stringify(text)}; font: 8pt Arial, sans-serif; } }`, sheet.cssRules.length);
-  }
 
   /** Return whether the edits are others than those that the page was made with. */
   const differs = (edits) => edits.length !== made.length || JSON.stringify(edits) !== JSON.stringify(made);
@@ -104,12 +76,13 @@
     if (!row) return;
     event = number;
     const span = [row.start_s, row.stop_s].map((time) => Math.round(time * base.fs));
-    const title = `${row.name} at ${EcgWords.time(row.start_s)}${row.review ? ", to review" : ""}`;
+    const place = { event: tr(row.name), time: EcgWords.time(row.start_s) };
+    const title = row.review ? tr("{event} at {time}, to review", place) : tr("{event} at {time}", place);
     chosen = { title, time: row.start_s, span };
     if (row.kind.endsWith(" run")) chosen.samples = Array.from(labelled.sample.subarray(row.first, row.last + 1));
     else if (row.kind === "pause" || row.kind === "interval not confirmed") chosen.interval = span;
     else if (row.kind === "rhythm" && row.source !== "rates") chosen.rhythm = episodeOf(row);
-    else chosen.fixed = row.kind === "rhythm" ? "It follows from the heart rate: edit its beats." : "There is no beat to edit.";
+    else chosen.fixed = row.kind === "rhythm" ? tr("It follows from the heart rate: edit its beats.") : tr("There is no beat to edit.");
     drawChosen();
     if (focus) byId("edit-box").focus();
   }
@@ -132,7 +105,7 @@
   function chooseBeat(number) {
     if (number < 0 || number >= labelled.sample.length) return;
     const time = labelled.sample[number] / base.fs;
-    chosen = { title: `Beat ${labelled.codes[labelled.label[number]]} at ${EcgWords.time(time)}`, time, samples: [labelled.sample[number]], beat: true };
+    chosen = { title: tr("Beat {code} at {time}", { code: labelled.codes[labelled.label[number]], time: EcgWords.time(time) }), time, samples: [labelled.sample[number]], beat: true };
     drawChosen();
   }
 
@@ -150,22 +123,22 @@
     if (!host.children.length) {
       for (const [group, lead] of data.groups.averages.entries()) {
         const card = make("figure", { class: "edit-group" }, host);
-        EcgPaper.draw(make("div", { class: "group-picture" }, card), { fs: data.groups.fs, start_s: 0, leads: [{ name: "", unit: "mV", ...lead }] }, { ...data.groups.options, name: `Average beat of group ${group + 1}` });
+        EcgPaper.draw(make("div", { class: "group-picture" }, card), { fs: data.groups.fs, start_s: 0, leads: [{ name: "", unit: "mV", ...lead }] }, { ...data.groups.options, name: tr("Average beat of group {n}", { n: group + 1 }) });
         make("figcaption", {}, card);
-        make("button", { type: "button" }, card, `Edit group ${group + 1}`).addEventListener("click", () => chooseGroup(group));
+        make("button", { type: "button" }, card, tr("Edit group {n}", { n: group + 1 })).addEventListener("click", () => chooseGroup(group));
       }
     }
     Array.from(host.children).forEach((card, group) => {
       const counted = labelled.codes.map((code, i) => [code, of[number * group + i]]).filter(([, count]) => count).sort((a, b) => b[1] - a[1]);
-      card.querySelector("figcaption").textContent = counted.map(([code, count]) => `${EcgWords.comma(count)} ${code}`).join(", ") || "no beats";
+      card.querySelector("figcaption").textContent = counted.map(([code, count]) => `${EcgWords.comma(count)} ${code}`).join(", ") || tr("no beats");
     });
   }
 
   function chooseGroup(number) {
     const samples = membersOf(number);
-    if (!samples.length) return say("No beat of this group is left.");
+    if (!samples.length) return say(tr("No beat of this group is left."));
     const shown = samples.find((sample) => EcgEditedPage.stripsAt(data, sample / base.fs).length) || samples[0];
-    chosen = { title: `Group ${number + 1}: ${EcgWords.countOf(samples.length, "similar beat")}`, time: shown / base.fs, samples, example: shown };
+    chosen = { title: trn("Group {group}: {n} similar beat", "Group {group}: {n} similar beats", samples.length, { group: number + 1 }), time: shown / base.fs, samples, example: shown };
     drawChosen();
     return byId("edit-box").focus();
   }
@@ -181,25 +154,25 @@
     for (let i = at + direction; i >= 0 && i < events.length; i += direction) {
       if (!toReview || events[i].review) return chooseEvent(i);
     }
-    return say(toReview ? "No later event is to be reviewed." : "There is no further event.");
+    return say(toReview ? tr("No later event is to be reviewed.") : tr("There is no further event."));
   }
 
   function drawChosen() {
     const actions = byId("edit-actions");
     const strip = chosen && EcgEditedPage.stripsAt(data, chosen.time)[0];
-    byId("edit-target").textContent = chosen ? chosen.title : "Nothing is chosen";
+    byId("edit-target").textContent = chosen ? chosen.title : tr("Nothing is chosen");
     byId("edit-strip").replaceChildren();
     byId("edit-caption").textContent = "";
     byId("edit-comment").disabled = !strip;
     byId("edit-comment").value = strip ? book.state().strips.get(Math.round(strip.start_s * base.fs)) || "" : "";
     if (strip) {
-      EcgPaper.draw(byId("edit-strip"), markedStrip(strip), { name: "Chosen" });
+      EcgPaper.draw(byId("edit-strip"), markedStrip(strip), { name: tr("Chosen") });
       const host = byId("edit-strip");
       host.dataset.start = strip.start_s;
       // on a narrow screen the strip overflows: scroll to what is chosen
       host.scrollLeft = ((chosen.time - strip.start_s) / 10) * host.scrollWidth - host.clientWidth / 2;
-      byId("edit-caption").textContent = `from ${EcgWords.time(strip.start_s)}, ${data.scale}`;
-    } else if (chosen) byId("edit-caption").textContent = "No strip of this place is on the page.";
+      byId("edit-caption").textContent = tr("from {time}, {caption}", { time: EcgWords.time(strip.start_s), caption: data.scale });
+    } else if (chosen) byId("edit-caption").textContent = tr("No strip of this place is on the page.");
     const focused = actions.contains(document.activeElement) ? document.activeElement.tagName : "";
     actions.replaceChildren();
     if (focused) byId("edit-box").focus(); // the focus is not lost with the button that had it
@@ -207,18 +180,18 @@
     if (chosen.fixed) return make("span", {}, actions, chosen.fixed);
     const button = (text, key, act) => make("button", { type: "button", "data-key": key }, actions, `${text} [${key}]`).addEventListener("click", act);
     if (chosen.place !== undefined) {
-      for (const code of labels) button(`Add ${code}`, code, () => relabel(code));
+      for (const code of labels) button(tr("Add {code}", { code }), code, () => relabel(code));
       return;
     }
-    button("Accept", "Enter", accept);
-    button("Reject", "-", reject);
+    button(tr("Accept"), tr("Enter"), accept);
+    button(tr("Reject"), "-", reject);
     if (chosen.samples) {
-      button("Remove", "X", () => relabel(EcgEdits.NO_BEAT));
+      button(tr("Remove"), "X", () => relabel(EcgEdits.NO_BEAT));
       for (const code of labels) button(code, code, () => relabel(code));
     }
     if (chosen.rhythm) {
-      const select = make("select", { "aria-label": "Rhythm" }, actions);
-      for (const name of new Set([chosen.rhythm.name, ...base.rhythm_names])) make("option", {}, select, name);
+      const select = make("select", { "aria-label": tr("Rhythm") }, actions);
+      for (const name of new Set([chosen.rhythm.name, ...base.rhythm_names])) make("option", { value: name }, select, tr(name));
       select.value = shownOf(chosen.rhythm);
       select.addEventListener("change", () => rhythm(select.value));
       if (focused === "SELECT") select.focus();
@@ -240,7 +213,7 @@
   function add(edits, message) {
     const at = now();
     const timed = edits.map((edit) => ({ ...edit, at }));
-    if (!EcgEditsFile.hasRoom([...book.state().edits, ...timed])) return say("No further edit fits into a file of edits: undo some, or edit smaller groups.");
+    if (!EcgEditsFile.hasRoom([...book.state().edits, ...timed])) return say(tr("No further edit fits into a file of edits: undo some, or edit smaller groups."));
     book.add({ edits: timed });
     return say(message);
   }
@@ -248,19 +221,19 @@
   /** Return the samples of the remaining beats that lie inside an interval. */
   const inside = ([start, stop]) => Array.from(labelled.sample).filter((sample) => sample > start && sample < stop);
 
-  const NO_BEAT_HERE = "There is no beat here: a letter adds one.";
-  const REMOVED = "These beats were removed."; // an edit of them would be of no beat of the report
+  const NO_BEAT_HERE = tr("There is no beat here: a letter adds one.");
+  const REMOVED = tr("These beats were removed."); // an edit of them would be of no beat of the report
   /** Return why nothing can be accepted or rejected, "" where it can. */
-  const undecidable = () => (chosen ? chosen.fixed || (chosen.place === undefined ? "" : NO_BEAT_HERE) : "Choose something first.");
+  const undecidable = () => (chosen ? chosen.fixed || (chosen.place === undefined ? "" : NO_BEAT_HERE) : tr("Choose something first."));
 
   function accept() {
     if (undecidable()) return say(undecidable());
-    if (chosen.samples) return left().length ? add([{ edit: "accept", samples: left() }], `Accepted: ${chosen.title}.`) : say(REMOVED);
+    if (chosen.samples) return left().length ? add([{ edit: "accept", samples: left() }], tr("Accepted: {what}.", { what: chosen.title })) : say(REMOVED);
     if (chosen.rhythm) return rhythm(shownOf(chosen.rhythm));
     if (remaining(chosen.interval).length < 2) return say(REMOVED);
     const between = inside(chosen.interval);
     const removal = between.length ? [{ edit: "label", samples: between, label: EcgEdits.NO_BEAT }] : [];
-    return add([...removal, { edit: "interval", samples: chosen.interval, accepted: true }], `Accepted: ${chosen.title}.`);
+    return add([...removal, { edit: "interval", samples: chosen.interval, accepted: true }], tr("Accepted: {what}.", { what: chosen.title }));
   }
 
   /** Return the chosen beats that were not removed. */
@@ -273,16 +246,16 @@
     if (chosen.interval) {
       const between = inside(chosen.interval);
       const edit = between.length ? { edit: "accept", samples: between } : { edit: "interval", samples: chosen.interval, accepted: false };
-      return add([edit], `Rejected: ${chosen.title}.`);
+      return add([edit], tr("Rejected: {what}.", { what: chosen.title }));
     }
     const ectopic = chosen.samples.filter((sample) => remaining([sample]).some((i) => [1, 2].includes(labelled.kinds[labelled.label[i]])));
-    if (!ectopic.length) return say("Only ectopic beats can be rejected; X removes a false detection.");
-    return add([{ edit: "label", samples: ectopic, label: usual }], `Rejected, now ${usual}: ${chosen.title}.`);
+    if (!ectopic.length) return say(tr("Only ectopic beats can be rejected; X removes a false detection."));
+    return add([{ edit: "label", samples: ectopic, label: usual }], tr("Rejected, now {code}: {what}.", { code: usual, what: chosen.title }));
   }
 
   function choosePlace(place) {
     const time = place / base.fs;
-    chosen = { title: `No beat at ${EcgWords.time(time, 2)}`, time, place };
+    chosen = { title: tr("No beat at {time}", { time: EcgWords.time(time, 2) }), time, place };
     drawChosen();
     say(EcgAdding.described(labelled, place));
   }
@@ -290,7 +263,7 @@
   /** Move the cursor on the strip of what is chosen, which begins at a chosen beat. */
   function moveCursor(steps) {
     const strip = chosen && EcgEditedPage.stripsAt(data, chosen.time)[0];
-    if (!strip) return say("Choose something first.");
+    if (!strip) return say(tr("Choose something first."));
     const from = chosen.place !== undefined ? chosen.place : Math.round(chosen.time * base.fs);
     return choosePlace(EcgAdding.moved(strip, from, steps, rates));
   }
@@ -299,13 +272,13 @@
     const { place } = chosen;
     if (label === EcgEdits.NO_BEAT) return say(NO_BEAT_HERE);
     const problem = EcgEdits.problemAt(base, labelled, place);
-    if (problem) return say(`No beat was added: ${problem}.`);
+    if (problem) return say(tr("No beat was added: {problem}.", { problem: tr(problem) }));
     // a beat that was removed here is the same beat again
     const known = base.numbers.has(place) || book.state().edits.some((edit) => edit.edit === "add" && edit.samples[0] === place);
     add([{ edit: known ? "label" : "add", samples: [place], label }], "");
     if (EcgEdits.problemAt(base, labelled, place) === "") return undefined; // there was no room
     chooseBeat(EcgBeats.lowerBound(labelled.sample, place));
-    return say(`Added: ${chosen.title}.`);
+    return say(tr("Added: {what}.", { what: chosen.title }));
   }
 
   function relabel(label) {
@@ -313,17 +286,19 @@
     if (!chosen || !chosen.samples) return;
     const samples = left();
     if (!samples.length) return say(REMOVED);
-    const what = label === EcgEdits.NO_BEAT ? "Removed" : `Now ${label}`;
-    add([{ edit: "label", samples, label }], `${what}: ${EcgWords.countOf(samples.length, "beat")}.`);
+    const removed = label === EcgEdits.NO_BEAT;
+    const n = samples.length;
+    const message = removed ? trn("Removed: {n} beat.", "Removed: {n} beats.", n) : trn("Now {label}: {n} beat.", "Now {label}: {n} beats.", n, { label });
+    add([{ edit: "label", samples, label }], message);
   }
 
   function rhythm(label) {
     const { name, samples } = chosen.rhythm;
-    add([{ edit: "rhythm", rhythm: name, samples, label }], `${label ? `Accepted as ${label}` : "Rejected"}: ${chosen.title}.`);
+    add([{ edit: "rhythm", rhythm: name, samples, label }], label ? tr("Accepted as {rhythm}: {what}.", { rhythm: tr(label), what: chosen.title }) : tr("Rejected: {what}.", { what: chosen.title }));
   }
 
-  const undo = () => (book.undo(), say("Undone."));
-  const redo = () => (book.redo(), say("Redone."));
+  const undo = () => (book.undo(), say(tr("Undone.")));
+  const redo = () => (book.redo(), say(tr("Redone.")));
 
   function nextBeat(direction) {
     const at = EcgBeats.lowerBound(labelled.sample, chosen && chosen.samples ? chosen.samples[0] : Math.round((chosen ? chosen.time : 0) * base.fs));
@@ -375,8 +350,8 @@
   for (const name of EcgEdits.TEXTS) byId(`edit-${name}`).addEventListener("input", ({ target }) => (name === "conclusion" ? conclude(target.value) : book.add({ text: name, value: target.value })));
   byId("edit-conclusion").addEventListener("blur", () => setTimeout(() => writeTexts(book.state()), 0)); // an empty text is the draft again
   byId("edit-accept-draft").addEventListener("click", () => {
-    conclude(draft);
-    say("The draft is the conclusion now; it can be edited.");
+    conclude(draftOnPage);
+    say(tr("The draft is the conclusion now; it can be edited."));
   });
   byId("edit-author").addEventListener("input", ({ target }) => {
     book.setAuthor(target.value.replace(/\p{Z}+/gu, " ").trim()); // a pasted name may have no-break spaces
@@ -391,7 +366,7 @@
   /** Return whether there is a name; asks for it. */
   function named() {
     if (EcgEditsFile.isName(book.author())) return true;
-    say(book.author() ? "Enter your name without special characters." : "Enter your name first.");
+    say(book.author() ? tr("Enter your name without special characters.") : tr("Enter your name first."));
     byId("edit-author").focus();
     return false;
   }
@@ -399,24 +374,25 @@
   byId("edit-sign").addEventListener("click", () => {
     if (!named()) return;
     book.add({ reviewed: { by: book.author(), at: now() } });
-    say("Marked as reviewed. Any later edit ends this.");
+    say(tr("Marked as reviewed. Any later edit ends this."));
   });
   byId("edit-save").addEventListener("click", () => {
     if (!named()) return;
     const text = `${JSON.stringify(book.document(), null, 1)}\n`;
-    const link = make("a", { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: `${document.title.replace(/^ECG report: /, "").replace(/[^\w.-]/g, "_")}-edits.json` });
+    const link = make("a", { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: `${data.record.replace(/[^\w.-]/g, "_")}-edits.json` });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-    say("Saved to the downloads folder.");
+    say(tr("Saved to the downloads folder."));
   });
   byId("edit-open").addEventListener("change", async ({ target }) => {
-    let problem = "it is not JSON";
+    let problem = trLater("it is not JSON");
     try {
       problem = take(JSON.parse(await target.files[0].text()));
     } catch {
       // reported below
     }
-    say(problem ? `${target.files[0].name} cannot be used: ${problem}.` : `Opened ${target.files[0].name}.`);
+    const file = target.files[0].name;
+    say(problem ? tr("{file} cannot be used: {problem}.", { file, problem: tr(problem) }) : tr("Opened {file}.", { file }));
     target.value = "";
   });
 
@@ -430,9 +406,9 @@
   const unsaved = stored();
   const newer = unsaved && (!base.document || Date.parse(unsaved.saved_at) >= Date.parse(base.document.saved_at));
   const problem = newer ? take(unsaved, { draft: true }) : "none";
-  if (!problem && unsaved.edits.length) say("The edits of this report that are stored in this browser are shown.");
+  if (!problem && unsaved.edits.length) say(tr("The edits of this report that are stored in this browser are shown."));
   if (problem && newer) {
-    say(`Edits of this report that are stored in this browser cannot be used: ${problem}.`);
+    say(tr("Edits of this report that are stored in this browser cannot be used: {problem}.", { problem: tr(problem) }));
     window.localStorage.setItem(`${storageKey}:not-used`, JSON.stringify(unsaved)); // the next edit replaces them
   }
   if (problem && base.document) take(base.document);
@@ -445,6 +421,6 @@
     opened = false;
     const refused = take(stored(), { draft: true });
     opened = true;
-    if (!refused) say("Another tab of this report has changed the edits: this tab shows them now.");
+    if (!refused) say(tr("Another tab of this report has changed the edits: this tab shows them now."));
   });
 })();

@@ -5,6 +5,7 @@
  */
 const EcgEdits = (() => {
   const B = typeof EcgBeats === "undefined" ? require("./beats.js") : EcgBeats;
+  const { trLater } = typeof EcgLanguage === "undefined" ? require("./language.js") : EcgLanguage;
   const { FORMAT, VERSION, NO_BEAT, TEXTS, problemWith } = typeof EcgEditsFile === "undefined" ? require("./edits_file.js") : EcgEditsFile;
   const ORDER = "NLRBV/AaJSFfEejnrQ?";
   const [UNCERTAIN, UNLIKE, DOUBTED, CONFIRMED] = [1, 2, 4, 8];
@@ -219,18 +220,18 @@ const EcgEdits = (() => {
   function unfit(base, document) {
     const { edits, strips } = document;
     const last = [...strips.map(({ sample }) => sample), ...edits.map(({ edit, samples }) => samples.reduce((most, sample) => Math.max(most, sample)) - (edit === "rhythm" ? 1 : 0))].reduce((most, sample) => Math.max(most, sample), 0);
-    if (last >= base.samples) return "it has an edit beyond the end of the recording";
+    if (last >= base.samples) return trLater("it has an edit beyond the end of the recording");
     const added = edits.filter((edit) => edit.edit === "add").map((edit) => edit.samples[0]);
-    if (new Set(added).size < added.length || added.some((sample) => base.numbers.has(sample))) return "it adds a beat where there is one";
+    if (new Set(added).size < added.length || added.some((sample) => base.numbers.has(sample))) return trLater("it adds a beat where there is one");
     const { numbers } = withAdded(base, edits);
     const episodes = new Set(base.rhythms.flatMap((rhythm) => rhythm.samples.map((samples) => keyOf(rhythm.rhythm, samples))));
     for (const edit of edits) {
-      if (edit.edit === "rhythm" && !episodes.has(keyOf(edit.rhythm, edit.samples))) return "an episode that it edits is not in this report";
-      if (edit.edit !== "rhythm" && !edit.samples.every((sample) => numbers.has(sample))) return "a beat that it edits is not in this report";
+      if (edit.edit === "rhythm" && !episodes.has(keyOf(edit.rhythm, edit.samples))) return trLater("an episode that it edits is not in this report");
+      if (edit.edit !== "rhythm" && !edit.samples.every((sample) => numbers.has(sample))) return trLater("a beat that it edits is not in this report");
     }
     const { sample, remaining } = apply(base, edits, null);
     for (let i = 1; i < sample.length; i += 1) {
-      if ((remaining[i] < 0 || remaining[i - 1] < 0) && sample[i] - sample[i - 1] < base.refractory_s * base.fs) return "an added beat is too near to another beat";
+      if ((remaining[i] < 0 || remaining[i - 1] < 0) && sample[i] - sample[i - 1] < base.refractory_s * base.fs) return trLater("an added beat is too near to another beat");
     }
     return "";
   }
@@ -240,8 +241,8 @@ const EcgEdits = (() => {
     const known = { symbols: new Set(Object.keys(base.symbols)), rhythms: new Set(base.rhythm_names) };
     const problem = problemWith(document, known, how);
     if (problem) return problem;
-    if (document.recording !== base.recording) return "it belongs to another recording";
-    if (document.beats !== base.beats) return "it belongs to other labels of this recording";
+    if (document.recording !== base.recording) return trLater("it belongs to another recording");
+    if (document.beats !== base.beats) return trLater("it belongs to other labels of this recording");
     return unfit(base, document);
   }
 

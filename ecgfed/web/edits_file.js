@@ -4,6 +4,7 @@
  * (tests/web/test_edits_files_js.py).
  */
 const EcgEditsFile = (() => {
+  const { trLater } = typeof EcgLanguage === "undefined" ? require("./language.js") : EcgLanguage;
   const FORMAT = "ecgfed-edits";
   const VERSION = 1;
   const TEXTS = ["indication", "comments", "conclusion"];
@@ -33,32 +34,32 @@ const EcgEditsFile = (() => {
   /** Return why an edit is not complete, "" where it is; `symbols` and `rhythms` are those that a label may be. */
   function problemOf(edit, { symbols, rhythms }) {
     const kind = edit && typeof edit === "object" && typeof edit.edit === "string" && Object.hasOwn(KINDS, edit.edit) ? edit.edit : null;
-    if (kind === null) return "it has an unknown edit";
-    if (!has(edit, ["edit", "at", "samples", ...KINDS[kind]]) || !isTime(edit.at)) return "an edit is not complete";
+    if (kind === null) return trLater("it has an unknown edit");
+    if (!has(edit, ["edit", "at", "samples", ...KINDS[kind]]) || !isTime(edit.at)) return trLater("an edit is not complete");
     const { samples, label } = edit;
-    if (!Array.isArray(samples) || !samples.length || !samples.every(isSample)) return "an edit is not complete";
-    if (kind === "label" && label !== NO_BEAT && !symbols.has(label)) return "it has an unknown label";
-    if (kind === "add" && (samples.length !== 1 || !symbols.has(label))) return "an added beat is not complete";
-    if ((kind === "interval" || kind === "rhythm") && !(samples.length === 2 && samples[0] < samples[1])) return "an interval is not complete";
-    if (kind === "interval" && typeof edit.accepted !== "boolean") return "an interval is not complete";
-    if (kind === "rhythm" && !isName(edit.rhythm)) return "an edit is not complete";
-    if (kind === "rhythm" && label !== "" && label !== edit.rhythm && !rhythms.has(label)) return "it has an unknown rhythm";
+    if (!Array.isArray(samples) || !samples.length || !samples.every(isSample)) return trLater("an edit is not complete");
+    if (kind === "label" && label !== NO_BEAT && !symbols.has(label)) return trLater("it has an unknown label");
+    if (kind === "add" && (samples.length !== 1 || !symbols.has(label))) return trLater("an added beat is not complete");
+    if ((kind === "interval" || kind === "rhythm") && !(samples.length === 2 && samples[0] < samples[1])) return trLater("an interval is not complete");
+    if (kind === "interval" && typeof edit.accepted !== "boolean") return trLater("an interval is not complete");
+    if (kind === "rhythm" && !isName(edit.rhythm)) return trLater("an edit is not complete");
+    if (kind === "rhythm" && label !== "" && label !== edit.rhythm && !rhythms.has(label)) return trLater("it has an unknown rhythm");
     return "";
   }
 
   /** Return why a document is not a complete file of edits, "" where it is; a draft may lack the author's name. */
   function problemWith(document, known, { draft = false } = {}) {
-    if (!document || document.format !== FORMAT || document.version !== VERSION) return "it is not a file of edits of this version";
+    if (!document || document.format !== FORMAT || document.version !== VERSION) return trLater("it is not a file of edits of this version");
     const { author, reviewed, strips, edits } = document;
     const review = reviewed === null || (has(reviewed, ["by", "at"]) && isName(reviewed.by) && isTime(reviewed.at));
     const named = isName(author) || (draft && author === "");
     const fields = Object.hasOwn(document, DRAFT) ? [...FIELDS, DRAFT] : FIELDS;
-    if (!isText(document[DRAFT] ?? "") || (fields.length > FIELDS.length && document[DRAFT] === null)) return "it is not complete";
-    if (!has(document, fields) || !named || !isTime(document.saved_at) || !review || !TEXTS.every((name) => isText(document[name]))) return "it is not complete";
-    if (![strips, edits].every((list) => Array.isArray(list) && list.length <= MAX_EDITS)) return "it is not complete";
-    if (!strips.every((strip) => has(strip, ["sample", "comment"]) && isSample(strip.sample) && isText(strip.comment))) return "it is not complete";
+    if (!isText(document[DRAFT] ?? "") || (fields.length > FIELDS.length && document[DRAFT] === null)) return trLater("it is not complete");
+    if (!has(document, fields) || !named || !isTime(document.saved_at) || !review || !TEXTS.every((name) => isText(document[name]))) return trLater("it is not complete");
+    if (![strips, edits].every((list) => Array.isArray(list) && list.length <= MAX_EDITS)) return trLater("it is not complete");
+    if (!strips.every((strip) => has(strip, ["sample", "comment"]) && isSample(strip.sample) && isText(strip.comment))) return trLater("it is not complete");
     const problem = edits.map((edit) => problemOf(edit, known)).find(Boolean) || "";
-    return problem || (edits.reduce((sum, { samples }) => sum + samples.length, 0) > MAX_SAMPLES ? "it has too many samples" : "");
+    return problem || (edits.reduce((sum, { samples }) => sum + samples.length, 0) > MAX_SAMPLES ? trLater("it has too many samples") : "");
   }
 
   /** Return whether a page may save these edits: fewer samples than a reader takes, which on lines of their own are 64 MiB. */

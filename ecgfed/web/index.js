@@ -11,7 +11,7 @@
     if (a === "" || b === "") return (a === "") - (b === "");
     const numbers = [Number(a), Number(b)];
     if (numbers.every(Number.isFinite)) return sign * (numbers[0] - numbers[1]);
-    return sign * a.localeCompare(b, "en", { numeric: true });
+    return sign * a.localeCompare(b, EcgLanguage.language(), { numeric: true });
   }
 
   function sort(column) {

@@ -84,7 +84,7 @@ def live_page(ort: tuple[str, bytes], bundle: dict[str, bytes] | None, name: str
     start = 'page.start(ort, JSON.parse(document.getElementById("page-data").textContent));\n'
     code = f"{script}{bundled('live/main.js', 'page')}{start}"
     body = asset("live.html").replace("{use}", escaped(USE))
-    return inline_page("Beats, live", body, styles=_STYLES, scripts=("paper.js",), data=data, module=code)
+    return inline_page("Beats, live", body, styles=_STYLES, scripts=("language.js", "paper.js"), data=data, module=code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ecgfed.base.language import current_language, script_data
 from ecgfed.base.text import safe_text, shortened
 
 _FOLDER = Path(__file__).parent
 #: The id of the element that holds a page's data.
 DATA_ID = "page-data"
+#: The id of the element that holds the sentences of the page's scripts; an English page has none.
+LANGUAGE_ID = "page-language"
 #: Maximum length of the footer of a printed sheet, characters.
 _SHEET = 120
 
@@ -57,6 +60,7 @@ def inline_page(
 ) -> str:
     """Return an HTML document that needs no other file and no network.
 
+    It is in the language of ``base/language.py``, whose sentences its scripts have too (``language.js``).
     Its content security policy allows only the embedded scripts and styles, so even unescaped text could not execute.
 
     Args:
@@ -84,11 +88,15 @@ def inline_page(
         "form-action 'none'" + ("; connect-src 'self'" if served else "")
     )
     last = f'<script type="module">{module}</script>\n' if module else ""
+    texts = script_data()
+    language = (
+        "" if texts is None else f'<script type="application/json" id="{LANGUAGE_ID}">{script_json(texts)}</script>\n'
+    )
     return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<!DOCTYPE html>\n<html lang="{current_language()}">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escaped(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n{body}\n"
         f'<script type="application/json" id="{DATA_ID}">{script_json(data)}</script>\n'
-        f"<script>{script}</script>\n{last}</body>\n</html>\n"
+        f"{language}<script>{script}</script>\n{last}</body>\n</html>\n"
     )

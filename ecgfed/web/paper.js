@@ -64,6 +64,9 @@ const EcgPaper = (() => {
     return values;
   }
 
+  const L = typeof EcgLanguage === "undefined" ? require("./language.js") : EcgLanguage;
+  const { tr, trn } = L;
+
   /** The recording's start in seconds from midnight, where times are written as time of day; else null. */
   let midnight = null;
 
@@ -83,7 +86,7 @@ const EcgPaper = (() => {
     const unit = 10 ** digits;
     const units = rounded(seconds * unit);
     const [minutes, rest] = [Math.floor(units / (60 * unit)), units % (60 * unit)];
-    const last = String(Math.floor(rest / unit)).padStart(2, "0") + (digits ? `.${String(rest % unit).padStart(digits, "0")}` : "");
+    const last = String(Math.floor(rest / unit)).padStart(2, "0") + (digits ? `${L.decimal()}${String(rest % unit).padStart(digits, "0")}` : "");
     return { day: Math.floor(minutes / 1440), hour: Math.floor(minutes / 60), minute: minutes % 60, last };
   }
 
@@ -99,10 +102,11 @@ const EcgPaper = (() => {
   function clock(seconds, digits = 1) {
     if (midnight === null) return duration(seconds, digits);
     const { day, hour, minute, last } = partsOf(midnight + seconds, digits);
-    return `${day ? `day ${day + 1} ` : ""}${two(hour % 24)}:${two(minute)}:${last}`;
+    const time = `${two(hour % 24)}:${two(minute)}:${last}`;
+    return day ? tr("day {day} {time}", { day: day + 1, time }) : time;
   }
 
-  /** Format a count with its noun: 1 beat, 1,234 beats. */
+  /** Format a count with its noun, in English: 1 beat, 1,234 beats. */
   const countOf = (count, singular, plural = `${singular}s`) => `${count.toLocaleString("en-US")} ${count === 1 ? singular : plural}`;
 
   function extremes(values) {
@@ -180,7 +184,7 @@ const EcgPaper = (() => {
       const d = `M${(left - pulse - rest).toFixed(2)} ${from.toFixed(2)}h${rest * 0.6}v${-unit}h${pulse}v${unit}h${rest * 0.6}`;
       make("path", { d, class: "paper-trace" }, svg);
     }
-    const caption = lead.cut ? `${lead.name} (cut at the paper's edge)` : lead.name;
+    const caption = lead.cut ? tr("{lead} (cut at the paper's edge)", { lead: lead.name }) : lead.name;
     make("text", { x: left + 1, y: top + 3.6, class: "paper-lead" }, svg, caption);
   }
 
@@ -288,13 +292,15 @@ const EcgPaper = (() => {
   /** Describe a strip in words. */
   function described(strip, leads) {
     const marked = (strip.beats || []).find((beat) => beat.marked);
-    const beats = (strip.beats || []).map((beat) => (beat.uncertain ? `${beat.label} uncertain` : beat.label));
+    const beats = (strip.beats || []).map((beat) => (beat.uncertain ? tr("{label} uncertain", { label: beat.label }) : beat.label));
     const spans = (strip.spans || []).map((span) => span.text);
     const seconds = leads.length ? leads[0].samples.length / strip.fs : 0;
-    const parts = [`${Math.round(10 * seconds) / 10} s from ${clock(strip.start_s)}`, leads.map((lead) => lead.name).join(" and ")];
+    const length = tr("{seconds} s from {time}", { seconds: Math.round(10 * seconds) / 10, time: clock(strip.start_s) });
+    const parts = [length, leads.map((lead) => lead.name).join(tr(" and "))];
     if (spans.length) parts.push(spans.join(", "));
-    if (marked) parts.push(`${countOf(beats.length, "beat")}, the one asked about at ${clock(strip.start_s + marked.sample / strip.fs)}`);
-    else parts.push(beats.length ? `${countOf(beats.length, "beat")}: ${beats.join(" ")}` : "no beats");
+    const count = trn("{n} beat", "{n} beats", beats.length);
+    if (marked) parts.push(tr("{beats}, the one asked about at {time}", { beats: count, time: clock(strip.start_s + marked.sample / strip.fs) }));
+    else parts.push(beats.length ? `${count}: ${beats.join(" ")}` : tr("no beats"));
     return parts.join("; ");
   }
 

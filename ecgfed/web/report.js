@@ -1,6 +1,7 @@
 "use strict";
 /* A recording's report: its strips and its clickable timeline. Needs paper.js and twelve.js. */
 const EcgReport = (() => {
+  const { tr, trLater, comma } = EcgLanguage;
   const data = JSON.parse(document.getElementById("page-data").textContent);
   const ofDay = data.clock_s !== undefined && data.clock_s !== null;
   if (ofDay) EcgPaper.startAt(data.clock_s);
@@ -38,7 +39,8 @@ const EcgReport = (() => {
     const { strip, options } = data.strips[Number(figure.dataset.strip)];
     const [drawn, scale] = printing ? printedForm(stripOf(strip), options) : [stripOf(strip), options];
     EcgPaper.draw(figure, drawn, scale);
-    const leads = drawn.leads.length < strip.leads.length ? `, ${drawn.leads.map((lead) => lead.name).join(", ")} alone` : "";
+    const alone = () => tr(", {leads} alone", { leads: drawn.leads.map((lead) => lead.name).join(", ") });
+    const leads = drawn.leads.length < strip.leads.length ? alone() : "";
     const stated = figure.parentElement.querySelector(".printed");
     if (stated) stated.textContent = `; ${scale.mm_per_s || 25} mm/s, ${scale.mm_per_unit || 10} mm/mV${leads}`;
     // on a narrow screen the strip overflows: scroll to its event
@@ -72,7 +74,8 @@ const EcgReport = (() => {
   window.addEventListener("beforeprint", () => drawFigures(true));
   window.addEventListener("afterprint", () => drawFigures(false));
   if (!line || !slider) return report;
-  const MARGIN = 134;
+  /** Room for the names at the left; the longest that is always there is that of the rate. */
+  const MARGIN = Math.max(134, 34 + 8.4 * tr("Heart rate").length);
   const RIGHT = ofDay ? 52 : 26;
   const RATE = 96;
   const ROW = 26;
@@ -100,8 +103,8 @@ const EcgReport = (() => {
     const low = Math.max(0, Math.floor((Math.min(50, ...(known < 0 ? [] : [share(line.low, 0.02)])) - 5) / 10) * 10);
     const high = Math.min(300, Math.ceil((Math.max(100, ...(known < 0 ? [] : [share(line.high, 0.98)])) + 5) / 10) * 10);
     const toY = (rate) => top + RATE - ((Math.min(Math.max(rate, low), high) - low) / (high - low)) * RATE;
-    make("text", { x: 0, y: top + 14, class: "line-name" }, svg, "Heart rate");
-    make("text", { x: 0, y: top + 29, class: "line-small" }, svg, "per minute");
+    make("text", { x: 0, y: top + 14, class: "line-name" }, svg, tr("Heart rate"));
+    make("text", { x: 0, y: top + 29, class: "line-small" }, svg, tr("per minute"));
     const step = high - low > 120 ? 50 : high - low > 60 ? 20 : 10;
     for (let rate = Math.ceil(low / step) * step; rate <= high; rate += step) {
       make("path", { d: `M${MARGIN} ${toY(rate)}H${toX(line.duration_s)}`, class: "line-grid" }, svg);
@@ -130,7 +133,7 @@ const EcgReport = (() => {
     const counts = counted(number);
     const highest = Math.max(...counts);
     make("text", { x: 0, y: top + 13, class: "line-name" }, svg, data.codes[number]);
-    make("text", { x: 20, y: top + 13, class: "line-small" }, svg, `up to ${highest}`);
+    make("text", { x: 20, y: top + 13, class: "line-small" }, svg, tr("up to {n}", { n: highest }));
     make("path", { d: `M${MARGIN} ${top + ROW - 6}H${toX(line.duration_s)}`, class: "line-grid" }, svg);
     let path = "";
     counts.forEach((count, i) => {
@@ -149,7 +152,7 @@ const EcgReport = (() => {
     make("path", { d: "M0 5L5 0", class: "line-hatch" }, pattern);
     const stripes = make("pattern", { id: "line-stripes", width: 3, height: 3, patternUnits: "userSpaceOnUse" }, patterns);
     make("path", { d: "M0.5 0V3", class: "line-stripe" }, stripes);
-    make("text", { x: 0, y: top + 13, class: "line-name" }, svg, "Unusable");
+    make("text", { x: 0, y: top + 13, class: "line-name" }, svg, tr("Unusable"));
     const frame = { x: MARGIN, y: top, width: toX(line.duration_s) - MARGIN, height: 16 };
     make("rect", { ...frame, class: "line-frame" }, svg);
     line.unusable.forEach((share, i) => {
@@ -163,7 +166,14 @@ const EcgReport = (() => {
   }
 
   /** Lanes of events that are no rhythms: kind, name, and the name of one event in words. */
-  const LANES = [["patient event", "Patient events"], ["ventricular run", "Ventricular runs"], ["supraventricular run", "Supraventricular runs"], ["pause", "Pauses"], ["interval not confirmed", "Not confirmed"], ["no beat at an end", "No beat at an end"]];
+  const LANES = [
+    ["patient event", trLater("Patient events")],
+    [trLater("ventricular run"), trLater("Ventricular runs")],
+    [trLater("supraventricular run"), trLater("Supraventricular runs")],
+    ["pause", trLater("Pauses")],
+    ["interval not confirmed", trLater("Not confirmed")],
+    ["no beat at an end", trLater("No beat at an end")],
+  ];
 
   /** Return the lanes below the heart rate, each with its events: the patient's, each rhythm's, runs, pauses. */
   function lanes() {
@@ -175,7 +185,8 @@ const EcgReport = (() => {
   }
 
   /** Draw a lane: a bar for each event, striped where it is to be reviewed; a triangle for each patient event. */
-  function drawLane(svg, top, { kind, name, events }) {
+  function drawLane(svg, top, { kind, name: english, events }) {
+    const name = tr(english);
     const label = make("text", { x: 0, y: top + 11, class: "line-small" }, svg, name.length > 22 ? `${name.slice(0, 21)}…` : name);
     make("title", {}, label, name);
     const frame = { x: MARGIN, y: top, width: toX(line.duration_s) - MARGIN, height: 14 };
@@ -222,14 +233,17 @@ const EcgReport = (() => {
 
   /** Describe an interval of the timeline in words. */
   function descriptionOf(i) {
-    const rate = line.rate[i] === null ? "no rate" : `${Math.round(line.rate[i])} a minute`;
-    const beats = line.counts[i].map((count, number) => (count ? `${count} ${data.codes[number]}` : "")).filter(Boolean);
-    const bad = line.unusable[i] ? `, ${Math.max(1, Math.round(100 * line.unusable[i]))}% unusable` : "";
-    const times = `${EcgPaper.clock(line.start_s[i], 0)} to ${EcgPaper.clock(line.stop_s[i], 0)}`;
+    const rate = line.rate[i] === null ? tr("no rate") : tr("{n} a minute", { n: Math.round(line.rate[i]) });
+    const beats = line.counts[i].map((count, number) => (count ? `${comma(count)} ${data.codes[number]}` : "")).filter(Boolean);
+    const bad = line.unusable[i] ? tr(", {n}% unusable", { n: Math.max(1, Math.round(100 * line.unusable[i])) }) : "";
+    const times = tr("{start} to {stop}", { start: EcgPaper.clock(line.start_s[i], 0), stop: EcgPaper.clock(line.stop_s[i], 0) });
     const inside = ([, , start, stop]) => start < line.stop_s[i] && (stop > line.start_s[i] || (stop === start && start >= line.start_s[i]));
-    const names = data.events.filter(inside).map(([kind, name, , , review]) => `${kind === "rhythm" || kind === "patient event" ? name : kind}${review ? " to review" : ""}`);
+    const names = data.events.filter(inside).map(([kind, name, , , review]) => {
+      const event = tr(kind === "rhythm" || kind === "patient event" ? name : kind);
+      return review ? tr("{event} to review", { event }) : event;
+    });
     const events = Array.from(new Set(names), (name) => `, ${name}`);
-    return `${times}: ${rate}; ${beats.length ? beats.join(", ") : "no beats"}${bad}${events.join("")}`;
+    return `${times}: ${rate}; ${beats.length ? beats.join(", ") : tr("no beats")}${bad}${events.join("")}`;
   }
 
   function select(i, moved = true) {
@@ -239,7 +253,7 @@ const EcgReport = (() => {
     document.getElementById("timeline-said").textContent = descriptionOf(at);
     const strip = line.strips[at];
     const host = document.getElementById("timeline-strip");
-    if (strip) EcgPaper.draw(host, stripOf(strip), { name: "Chosen strip" });
+    if (strip) EcgPaper.draw(host, stripOf(strip), { name: tr("Chosen strip") });
     else host.replaceChildren();
     const from = strip ? EcgPaper.clock(strip.start_s) : "";
     document.getElementById("timeline-caption").textContent = strip ? `${from}, ${data.scale}` : "";

@@ -7,33 +7,38 @@ const EcgTables = (() => {
   const W = typeof EcgWords === "undefined" ? require("./words.js") : EcgWords;
   const C = typeof EcgCounts === "undefined" ? require("./counts.js") : EcgCounts;
 
-  const review = (series) => (series.review ? "to review: " : "");
-  const bound = (series) => (series.cut ? "at least " : "");
-  const low = (count) => (count ? `, ${W.comma(count)} of low confidence` : "");
+  const L = typeof EcgLanguage === "undefined" ? require("./language.js") : EcgLanguage;
+  const { tr, trn, trParts } = L;
 
-  function firstOf(series, singular, plural) {
-    if (!series.length) return "none";
+  const review = (series, text) => (series.review ? trParts("to review: {text}", { text }) : [text].flat());
+  const bound = (series, text) => (series.cut ? tr("at least {text}", { text }) : text);
+  const low = (n) => (n ? tr(", {n} of low confidence", { n }) : "");
+
+  function firstOf(series, noun) {
+    if (!series.length) return tr("none");
     const first = [...series].sort((a, b) => a.review - b.review || a.start_s - b.start_s)[0];
-    return [`${W.certainFirst(series, singular, plural)}; ${review(first)}first at `, W.moment(first.start_s)];
+    return [`${W.certainFirst(series, noun)}; `, ...review(first, trParts("first at {time}", { time: W.moment(first.start_s) }))];
   }
 
   function longestOf(series) {
-    if (!series.length) return "none";
+    if (!series.length) return tr("none");
     const certain = series.filter((item) => !item.review);
     const top = W.highestOf(certain.length ? certain : series, "beats");
-    return [`${W.certainFirst(series, "episode")}; ${review(top)}${bound(top)}${W.comma(top.beats)} at `, W.moment(top.start_s)];
+    const longest = trParts("{beats} at {time}", { beats: bound(top, W.comma(top.beats)), time: W.moment(top.start_s) });
+    return [`${W.certainFirst(series, "episode")}; `, ...review(top, longest)];
   }
 
   function runText(run) {
-    const bridged = run.bridged ? `, across ${W.countOf(run.bridged, "beat")} of another class` : "";
-    const hidden = run.undetected ? ", one of them a wave that may be an undetected beat" : "";
-    const text = `${review(run)}${bound(run)}${W.countOf(run.beats, "beat")}${low(run.uncertain)}${bridged}${hidden}`;
-    return [`${text}, ${W.fixed(run.per_min)}/min (${run.name}) at `, W.moment(run.start_s)];
+    const beats = review(run, bound(run, trn("{n} beat", "{n} beats", run.beats)));
+    const bridged = run.bridged ? trn(", across {n} beat of another class", ", across {n} beats of another class", run.bridged) : "";
+    const hidden = run.undetected ? tr(", one of them a wave that may be an undetected beat") : "";
+    const place = { rate: run.per_min, name: tr(run.name), time: W.moment(run.start_s) };
+    return [...beats, `${low(run.uncertain)}${bridged}${hidden}`, ...trParts(", {rate:.0f}/min ({name}) at {time}", place)];
   }
 
   /** Return the certain run with the highest value, and a run to review if its value is higher. */
   function highest(runs, name) {
-    if (!runs.length) return "no run";
+    if (!runs.length) return tr("no run");
     const certain = W.highestOf(runs.filter((run) => !run.review), name);
     const doubtful = W.highestOf(runs.filter((run) => run.review), name);
     if (!certain) return runText(doubtful);
@@ -44,7 +49,7 @@ const EcgTables = (() => {
   function busiestHour(counts, word) {
     const of = word === "ventricular" ? "ventricular" : "supra";
     const hour = W.highestOf(counts.hours, of);
-    return hour && hour[of] ? [`${W.comma(hour[of])} from `, W.moment(hour.start_s, 0)] : "none";
+    return hour && hour[of] ? trParts("{n} from {time}", { n: hour[of], time: W.moment(hour.start_s, 0) }) : tr("none");
   }
 
   /** Return head and rows of the counts of ectopic beats: the figure, ventricular, supraventricular, a rule with numbers. */
@@ -53,35 +58,43 @@ const EcgTables = (() => {
     const withheld = (word) => word in counts.withheld;
     const fast = (word) => (word === "ventricular" ? "VT" : "SVT");
     function burden(ectopy, word) {
-      if (withheld(word)) return "withheld";
-      return W.perCent(ectopy.percent) + (word === "ventricular" && ectopy.percent > page.rules.high_burden_percent ? " (high)" : "");
+      if (withheld(word)) return tr("withheld");
+      const share = W.perCent(ectopy.percent);
+      return word === "ventricular" && ectopy.percent > page.rules.high_burden_percent ? tr("{share} (high)", { share }) : share;
     }
+    function total(ectopy, word) {
+      if (!ectopy.total) return tr("none detected");
+      const text = trn("{n} beat", "{n} beats", ectopy.total);
+      return `${withheld(word) ? tr("about {text}", { text }) : text}${low(ectopy.uncertain)}`;
+    }
+    const short = tr("Short series");
     const figures = [
-      ["Beats", (e, word) => (e.total ? `${withheld(word) ? "about " : ""}${W.countOf(e.total, "beat")}${low(e.uncertain)}` : "none detected")],
-      ["Burden", burden],
-      ["Single", (e) => W.comma(e.singles)],
-      ["Couplets", (e) => firstOf(e.couplets, "couplet")],
-      ["Short series", (e) => firstOf(e.short, "series", "series")],
-      ["Runs", (e) => firstOf(e.runs, "run")],
-      ["Tachycardias", (e, word) => firstOf(W.tachycardias(e), fast(word), fast(word))],
-      ["Longest run", (e) => highest(e.runs, "beats")],
-      ["Fastest run", (e) => highest(e.runs, "per_min")],
-      ["Bigeminy", (e) => longestOf(e.bigeminy)],
-      ["Trigeminy", (e) => longestOf(e.trigeminy)],
-      ["Busiest hour", (e, word) => busiestHour(counts, word)],
+      [tr("Beats"), total],
+      [tr("Burden"), burden],
+      [tr("Single"), (e) => W.comma(e.singles)],
+      [tr("Couplets"), (e) => firstOf(e.couplets, "couplet")],
+      [short, (e) => firstOf(e.short, "series")],
+      [tr("Runs"), (e) => firstOf(e.runs, "run")],
+      [tr("Tachycardias"), (e, word) => firstOf(W.tachycardias(e), fast(word))],
+      [tr("Longest run"), (e) => highest(e.runs, "beats")],
+      [tr("Fastest run"), (e) => highest(e.runs, "per_min")],
+      [tr("Bigeminy"), (e) => longestOf(e.bigeminy)],
+      [tr("Trigeminy"), (e) => longestOf(e.trigeminy)],
+      [tr("Busiest hour"), (e, word) => busiestHour(counts, word)],
     ];
     const words = W.KINDS.map(([word]) => word);
-    const short = words.some((word) => of(word) && of(word).short.length);
-    const cell = (value, word) => (of(word) ? value(of(word), word) : withheld(word) ? "withheld" : null);
-    const title = (word) => word[0].toUpperCase() + word.slice(1) + (counts.to_review[word] ? " (to review, no finding)" : "");
-    const rows = figures.filter(([name]) => short || name !== "Short series");
+    const anyShort = words.some((word) => of(word) && of(word).short.length);
+    const cell = (value, word) => (of(word) ? value(of(word), word) : withheld(word) ? tr("withheld") : null);
+    const titles = { ventricular: tr("Ventricular"), supraventricular: tr("Supraventricular") };
+    const title = (word) => (counts.to_review[word] ? tr("{kind} (to review, no finding)", { kind: titles[word] }) : titles[word]);
+    const rows = figures.filter(([name]) => anyShort || name !== short);
     const codes = (kind) => labelled.codes.filter((_, i) => labelled.kinds[i] === kind).join(" ") || "-";
-    const rules = {
-      Beats: [W.KINDS.map(([word, kind]) => `${word}: ${codes(kind)}`).join("; ")],
-      Burden: [`of ${W.comma(counts.counted)} counted beats; above ${W.general(page.rules.high_burden_percent)}% ventricular is high`],
-    };
-    const cells = rows.map(([name, value]) => [name, ...words.map((word) => cell(value, word)), ...(rules[name] || [])]);
-    return { head: ["Figure", ...words.map(title)], rows: cells };
+    const rules = new Map([
+      [tr("Beats"), tr("ventricular: {ventricular}; supraventricular: {supraventricular}", { ventricular: codes(2), supraventricular: codes(1) })],
+      [tr("Burden"), tr("of {n} counted beats; above {percent:g}% ventricular is high", { n: counts.counted, percent: page.rules.high_burden_percent })],
+    ]);
+    const cells = rows.map(([name, value]) => [name, ...words.map((word) => cell(value, word)), ...(rules.has(name) ? [rules.get(name)] : [])]);
+    return { head: [tr("Figure"), ...words.map(title)], rows: cells };
   }
 
   const wordOf = (kind) => C.WORDS[kind];
@@ -94,29 +107,32 @@ const EcgTables = (() => {
     const rows = of.filter(({ beats }) => beats).map((row) => {
       const name = row.name === row.code ? "" : row.name + (row.meaning ? ": " : "");
       let [beats, share] = [W.comma(row.beats), W.perCent((100 * row.beats) / counts.counted)];
-      if (withheld(row) && !(row.word in counts.to_review)) [beats, share] = ["withheld", "-"];
-      else if (C.withholds(page.rules, row.uncertain || 0, row.beats)) [beats, share] = [`about ${W.comma(row.beats)}, to review`, "-"];
+      if (withheld(row) && !(row.word in counts.to_review)) [beats, share] = [tr("withheld"), "-"];
+      else if (C.withholds(page.rules, row.uncertain || 0, row.beats)) [beats, share] = [tr("about {n}, to review", { n: row.beats }), "-"];
       return [row.code, name + row.meaning, beats, share, ...(confidence ? [W.comma(row.uncertain)] : [])];
     });
     const none = of.filter((row) => !row.beats && !(counts.counted && withheld(row))).map((row) => `${row.code} ${row.meaning || row.name}`).join("; ");
-    const absent = counts.counted ? (none ? `None detected of: ${none}.` : "") : `No beat was counted: whether there is any of these is ${W.NOT_ASSESSED}: ${none}.`;
-    return { head: ["Code", "Meaning", "Beats", "Share", ...(confidence ? ["Low confidence"] : [])], rows: counts.counted ? rows : [], absent };
+    const values = { classes: none };
+    const nothing = none ? tr("None detected of: {classes}.", values) : "";
+    const absent = counts.counted ? nothing : tr("No beat was counted: whether there is any of these is not assessed: {classes}.", values);
+    const head = [tr("Code"), tr("Meaning"), tr("Beats"), tr("Share"), ...(confidence ? [tr("Low confidence")] : [])];
+    return { head, rows: counts.counted ? rows : [], absent };
   }
 
   /** Return head and rows of the counts of each hour. */
   function hours(counts, page, labelled) {
     const withheld = (kind) => wordOf(kind) !== undefined && wordOf(kind) in counts.withheld;
     const columns = labelled.classes.map((_, i) => i).filter((i) => counts.by_class[labelled.classes[i]] && !withheld(labelled.kinds[i]));
-    const known = [["Ventricular", "ventricular", 2], ["Supraventricular", "supra", 1]].filter(([, , kind]) => !withheld(kind) && labelled.kinds.includes(kind));
+    const known = [[tr("Ventricular"), "ventricular", 2], [tr("Supraventricular"), "supra", 1]].filter(([, , kind]) => !withheld(kind) && labelled.kinds.includes(kind));
     const rows = counts.hours.map((hour) => [
-      [W.moment(hour.start_s, 0), ` to ${W.time(hour.stop_s, 0)}`],
+      trParts("{start} to {stop}", { start: W.moment(hour.start_s, 0), stop: W.time(hour.stop_s, 0) }),
       W.clock(hour.usable_s, 0),
       W.comma(hour.beats),
-      hour.rate === null ? "-" : `${W.fixed(hour.rate)}/min`,
+      hour.rate === null ? "-" : W.perMin(hour.rate),
       ...known.map(([, name]) => (hour.beats ? `${W.comma(hour[name])} (${W.perCent((100 * hour[name]) / hour.beats)})` : "-")),
       ...columns.map((i) => W.comma(hour.by_class[i])),
     ]);
-    return { head: ["Hour", "Usable", "Beats", "Mean rate", ...known.map(([name]) => name), ...columns.map((i) => labelled.codes[i])], rows };
+    return { head: [tr("Hour"), tr("Usable"), tr("Beats"), tr("Mean rate"), ...known.map(([name]) => name), ...columns.map((i) => labelled.codes[i])], rows };
   }
 
   return { ectopy, classes, hours };

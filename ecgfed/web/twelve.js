@@ -11,6 +11,7 @@
  * }
  */
 const EcgTwelve = (() => {
+  const { tr, trn } = EcgLanguage;
   const { make, laidOut, drawLead, drawBeats, drawSeconds, drawUnusable, gridPath, hatching } = EcgPaper.parts;
   const COLUMN_S = 2.5;
   const STRIP_S = 10;
@@ -59,10 +60,11 @@ const EcgTwelve = (() => {
   }
 
   function describe(strip, rows, rhythm) {
-    const labels = strip.beats.map((beat) => (beat.uncertain ? `${beat.label} uncertain` : beat.label));
+    const labels = strip.beats.map((beat) => (beat.uncertain ? tr("{label} uncertain", { label: beat.label }) : beat.label));
     const leads = rows.map((row) => row.join(" ")).join("; ");
-    const beats = labels.length ? `${EcgPaper.countOf(labels.length, "beat")}: ${labels.join(" ")}` : "no beats";
-    return `Twelve leads, ${COLUMN_S} s each, from ${EcgPaper.clock(strip.start_s)}: ${leads}; rhythm strip ${rhythm}; ${beats}`;
+    const beats = labels.length ? `${trn("{n} beat", "{n} beats", labels.length)}: ${labels.join(" ")}` : tr("no beats");
+    const values = { seconds: COLUMN_S, time: EcgPaper.clock(strip.start_s), leads, rhythm, beats };
+    return tr("Twelve leads, {seconds:g} s each, from {time}: {leads}; rhythm strip {rhythm}; {beats}", values);
   }
 
   /** Draw twelve leads into an element; returns the drawing. */
@@ -104,8 +106,8 @@ const EcgTwelve = (() => {
     for (const lead of leads) {
       const box = document.createElement("div");
       const strip = { fs, start_s: 0, leads: [{ unit: "mV", ...lead }], marks };
-      const points = marks.map((mark) => mark.text).join(", ");
-      EcgPaper.draw(box, strip, { pulse: false, intervals: false, seconds: false, maxUnits: MOST_UNITS, name: `Average beat of ${lead.name}, marked: ${points || "nothing"}`, ...scale });
+      const points = marks.map((mark) => mark.text).join(", ") || tr("nothing");
+      EcgPaper.draw(box, strip, { pulse: false, intervals: false, seconds: false, maxUnits: MOST_UNITS, name: tr("Average beat of {lead}, marked: {points}", { lead: lead.name, points }), ...scale });
       host.appendChild(box);
     }
   }

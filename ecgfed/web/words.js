@@ -5,106 +5,116 @@
  * paper.js and counts.js.
  */
 const EcgWords = (() => {
-  const { startAt, duration: clock, clock: time, countOf } = typeof EcgPaper === "undefined" ? require("./paper.js") : EcgPaper;
-  const { byCertainty } = typeof EcgCounts === "undefined" ? require("./counts.js") : EcgCounts;
-  const NOT_ASSESSED = "not assessed";
-  const FIBRILLATION_S = 30;
-  const FEW_INTERVALS = 3;
+  const L = typeof EcgLanguage === "undefined" ? require("./language.js") : EcgLanguage;
+  const { tr, trn, trParts, trLater, fixed, comma, general } = L;
+  const { startAt, duration: clock, clock: time } = typeof EcgPaper === "undefined" ? require("./paper.js") : EcgPaper;
+  const { byCertainty, AROUND_S } = typeof EcgCounts === "undefined" ? require("./counts.js") : EcgCounts;
+  const notAssessed = () => tr("not assessed");
+  const [FIBRILLATION_S, FEW_INTERVALS] = [30, 3];
   const LISTED = 12;
   const EVENT_HEAD = ["Event", "From", "Length", "Beats", "Rate", "Confidence"];
   const RHYTHM_HEAD = ["Rhythm", "Episodes", "Time", "Share", "Longest", "Certainty", "Source"];
-  const SOURCES = { signal: "detected in the signal", rates: "by the heart rate", labels: "marked in the labels' file", reviewer: "accepted by the reviewer" };
+  const SOURCES = {
+    signal: trLater("detected in the signal"),
+    rates: trLater("by the heart rate"),
+    labels: trLater("marked in the labels' file"),
+    reviewer: trLater("accepted by the reviewer"),
+  };
+  /** Series that are counted: words for none, for none that is certain, for one and for several. */
+  const SERIES = {
+    run: ["no run", "no certain run, {n} to review", "{n} run", "{n} runs"],
+    couplet: ["no couplet", "no certain couplet, {n} to review", "{n} couplet", "{n} couplets"],
+    episode: ["no episode", "no certain episode, {n} to review", "{n} episode", "{n} episodes"],
+    series: ["no series", "no certain series, {n} to review", "{n} series", "{n} series"],
+    VT: ["no VT", "no certain VT, {n} to review", "{n} VT", "{n} VT"],
+    SVT: ["no SVT", "no certain SVT, {n} to review", "{n} SVT", "{n} SVT"],
+  };
   const KINDS = [["ventricular", 2], ["supraventricular", 1]];
 
-  /** Round a number of digits behind the point as Python does: halves to the even digit. */
-  function fixed(value, digits = 0) {
-    const text = Math.abs(value).toFixed(digits);
-    const exact = Math.abs(value).toFixed(Math.min(100, digits + 50));
-    const tail = exact.slice(exact.indexOf(".") + 1 + digits);
-    const odd = Number(text[text.length - 1]) % 2 === 1;
-    const even = /^50*$/.test(tail) && odd ? (Number(text) - 10 ** -digits).toFixed(digits) : text;
-    return value < 0 && Number(even) !== 0 ? `-${even}` : even;
-  }
-
-  const numbers = new Intl.NumberFormat("en-US"); // toLocaleString would look the language up each time
-  const comma = (count) => numbers.format(count);
-  const general = (value) => String(Number(value.toPrecision(6)));
+  const perMin = (rate) => tr("{rate:.0f}/min", { rate });
   const moment = (at, digits = 1) => ({ at, digits });
   const joined = (...parts) => parts.flat();
 
   function perCent(value) {
-    if (value > 0 && value < 0.01) return "<0.01%";
-    return `${fixed(value, value > 0 && value < 1 ? 2 : 1)}%`;
+    if (value > 0 && value < 0.01) return L.percent(`<${fixed(0.01, 2)}`);
+    return L.percent(fixed(value, value > 0 && value < 1 ? 2 : 1));
   }
 
   /** Return a cell as text. */
-  const textOf = (cell) => [cell].flat().map((part) => (part === null ? NOT_ASSESSED : typeof part === "object" ? time(part.at, part.digits) : String(part))).join("");
+  const textOf = (cell) => [cell].flat().map((part) => (part === null ? notAssessed() : typeof part === "object" ? time(part.at, part.digits) : String(part))).join("");
 
-  /** Return the number of certain series, then of those to review. */
-  function certainFirst(series, singular, plural = `${singular}s`) {
+  /** Return the number of certain series of a name in SERIES, then of those to review. */
+  function certainFirst(series, noun) {
+    const [none, uncertain, one, several] = SERIES[noun];
     const review = series.filter((item) => item.review).length;
     const certain = series.length - review;
-    if (!series.length) return `no ${singular}`;
-    if (!certain) return `no certain ${singular}, ${comma(review)} to review`;
-    return countOf(certain, singular, plural) + (review ? `, ${comma(review)} more to review` : "");
+    if (!series.length) return tr(none);
+    if (!certain) return tr(uncertain, { n: review });
+    const count = trn(one, several, certain);
+    return review ? tr("{count}, {n} more to review", { count, n: review }) : count;
   }
 
   const tachycardias = (ectopy) => ectopy.runs.filter((run) => run.name === "VT" || run.name === "SVT");
   /** Return the first item with the highest value, or null. */
   const highestOf = (items, name) => items.reduce((best, item) => (best === null || item[name] > best[name] ? item : best), null);
+  /** Return one text, or two joined with an and. */
+  const both = ([one, other]) => (other === undefined ? one : tr("{one} and {other}", { one, other }));
 
   function possibleRates(rates) {
-    const parts = rates.lowest_possible ? [`down to ${fixed(rates.lowest_possible.value)}/min`] : [];
-    if (rates.highest_possible) parts.push(`up to ${fixed(rates.highest_possible.value)}/min`);
-    return parts.join(" and ");
+    const parts = rates.lowest_possible ? [tr("down to {rate:.0f}/min", { rate: rates.lowest_possible.value })] : [];
+    if (rates.highest_possible) parts.push(tr("up to {rate:.0f}/min", { rate: rates.highest_possible.value }));
+    return parts.length ? both(parts) : "";
   }
 
   function ratesText(rates) {
     const possible = possibleRates(rates);
-    if (rates.mean === null) return possible ? `not confirmed: possibly ${possible}` : null;
-    const parts = rates.intervals < FEW_INTERVALS ? [`of ${countOf(rates.intervals, "interval")} alone`] : [];
+    if (rates.mean === null) return possible ? tr("not confirmed: possibly {rates}", { rates: possible }) : null;
+    const parts = rates.intervals < FEW_INTERVALS ? [trn("of {n} interval alone", "of {n} intervals alone", rates.intervals)] : [];
     if (rates.lowest && rates.highest) {
-      parts.push(`${fixed(rates.lowest.value)} to ${fixed(rates.highest.value)}`);
-      const unconfirmed = ["lowest", "highest"].filter((name) => !rates[name].confirmed).join(" and ");
-      if (unconfirmed) parts.push(`${unconfirmed} not confirmed`);
+      parts.push(tr("{low:.0f} to {high:.0f}", { low: rates.lowest.value, high: rates.highest.value }));
+      if (!rates.lowest.confirmed && !rates.highest.confirmed) parts.push(tr("lowest and highest not confirmed"));
+      else if (!rates.lowest.confirmed) parts.push(tr("lowest not confirmed"));
+      else if (!rates.highest.confirmed) parts.push(tr("highest not confirmed"));
     }
-    if (possible) parts.push(`possibly ${possible}`);
-    const mean = `${fixed(rates.mean)}/min`;
+    if (possible) parts.push(tr("possibly {rates}", { rates: possible }));
+    const mean = perMin(rates.mean);
     return parts.length ? `${mean} (${parts.join("; ")})` : mean;
   }
 
   function pausesText(pauses) {
-    let number = pauses.found.length ? comma(pauses.found.length) : "none found";
-    if (pauses.not_confirmed.length) number += `; ${countOf(pauses.not_confirmed.length, "interval")} not confirmed`;
-    if (!pauses.not_assessed) return number;
-    return `${number}; ${countOf(pauses.not_assessed, "more touches", "more touch")} an unusable stretch: not assessed`;
+    const parts = [pauses.found.length ? comma(pauses.found.length) : tr("none found")];
+    if (pauses.not_confirmed.length) parts.push(trn("{n} interval not confirmed", "{n} intervals not confirmed", pauses.not_confirmed.length));
+    if (pauses.not_assessed) {
+      parts.push(trn("{n} more touches an unusable stretch: not assessed", "{n} more touch an unusable stretch: not assessed", pauses.not_assessed));
+    }
+    return parts.join("; ");
   }
 
   function pausesShort(pauses) {
     let cell = null;
-    const add = (...parts) => (cell = joined(cell === null ? [null] : cell, ...parts));
+    const add = (parts) => (cell = joined(cell === null ? [null] : cell, "; ", ...parts));
     if (pauses.longest) {
-      const value = `${fixed(pauses.longest.value, 2)} s`;
-      const longest = pauses.longest.confirmed ? value : `not confirmed: ${value} or more`;
-      cell = [`${pausesText(pauses)}; longest interval ${longest} at `, moment(pauses.longest.start_s)];
+      const { value, confirmed } = pauses.longest;
+      const longest = confirmed ? tr("longest interval {value:.2f} s", { value }) : tr("longest interval not confirmed: {value:.2f} s or more", { value });
+      cell = trParts("{pauses} at {time}", { pauses: `${pausesText(pauses)}; ${longest}`, time: moment(pauses.longest.start_s) });
     }
-    for (const at of pauses.not_confirmed) add(`; ${fixed(at.value, 2)} s at `, moment(at.start_s), " not confirmed");
-    for (const at of pauses.ends) add(`; no beat for ${fixed(at.value, 1)} s from `, moment(at.start_s));
+    for (const at of pauses.not_confirmed) add(trParts("{value:.2f} s at {time} not confirmed", { value: at.value, time: moment(at.start_s) }));
+    for (const at of pauses.ends) add(trParts("no beat for {value:.1f} s from {time}", { value: at.value, time: moment(at.start_s) }));
     return cell;
   }
 
   function ectopyShort(counts, word) {
     const [ectopy, review] = [counts[word], counts.to_review[word]];
     if (!ectopy && !(word in counts.withheld)) return null;
-    if (!ectopy) return `Withheld. ${counts.withheld[word]}${review ? candidates(review) : ""}`;
-    if (!ectopy.total) return "none detected";
-    const low = ectopy.uncertain ? `, ${comma(ectopy.uncertain)} of low confidence` : "";
+    if (!ectopy) return `${tr("Withheld. {reason}", { reason: counts.withheld_text[word] })}${review ? candidates(review) : ""}`;
+    if (!ectopy.total) return tr("none detected");
+    const low = ectopy.uncertain ? tr(", {n} of low confidence", { n: ectopy.uncertain }) : "";
     const parts = [`${comma(ectopy.total)} (${perCent(ectopy.percent)})${low}`];
     if (ectopy.runs.length) {
-      const name = word === "ventricular" ? "VT" : "SVT";
       const fast = tachycardias(ectopy);
+      const runs = certainFirst(fast, word === "ventricular" ? "VT" : "SVT");
       const fastest = highestOf(fast.filter((run) => !run.review), "per_min");
-      parts.push(certainFirst(ectopy.runs, "run"), certainFirst(fast, name, name) + (fastest ? ` (fastest ${fixed(fastest.per_min)}/min)` : ""));
+      parts.push(certainFirst(ectopy.runs, "run"), fastest ? tr("{runs} (fastest {rate:.0f}/min)", { runs, rate: fastest.per_min }) : runs);
     }
     if (ectopy.couplets.length) parts.push(certainFirst(ectopy.couplets, "couplet"));
     return parts.join("; ");
@@ -113,73 +123,82 @@ const EcgWords = (() => {
   function candidates(ectopy) {
     const parts = [];
     const run = highestOf(ectopy.runs, "beats");
-    if (run) parts.push(`${countOf(ectopy.runs.length, "possible run")} (longest ${countOf(run.beats, "beat")} at ${fixed(run.per_min)}/min, from ${time(run.start_s)})`);
-    if (ectopy.couplets.length) parts.push(countOf(ectopy.couplets.length, "possible couplet"));
-    return parts.length ? ` To be reviewed: ${parts.join(" and ")}.` : "";
+    if (run) {
+      const longest = trn("longest {n} beat at {rate:.0f}/min, from {time}", "longest {n} beats at {rate:.0f}/min, from {time}", run.beats, { rate: run.per_min, time: time(run.start_s) });
+      parts.push(trn("{n} possible run ({longest})", "{n} possible runs ({longest})", ectopy.runs.length, { longest }));
+    }
+    if (ectopy.couplets.length) parts.push(trn("{n} possible couplet", "{n} possible couplets", ectopy.couplets.length));
+    return parts.length ? tr(" To be reviewed: {series}.", { series: both(parts) }) : "";
   }
 
   function longestEpisode(rhythm) {
     let longest = null;
     for (const [start, stop] of rhythm.episodes) if (!longest || stop - start > longest[1] - longest[0]) longest = [start, stop];
-    return longest ? [`${clock(longest[1] - longest[0], 0)} from `, moment(longest[0], 0)] : [""];
+    return longest ? trParts("{length} from {time}", { length: clock(longest[1] - longest[0], 0), time: moment(longest[0], 0) }) : [""];
   }
 
   function certaintyText(rhythm) {
     if (!rhythm.certainty.length) return "";
-    const [low, high] = [Math.min(...rhythm.certainty), Math.max(...rhythm.certainty)].map((value) => `${fixed(100 * value)}%`);
-    return low === high ? low : `${low} to ${high}`;
+    const [low, high] = [Math.min(...rhythm.certainty), Math.max(...rhythm.certainty)].map((value) => L.percent(fixed(100 * value)));
+    return low === high ? low : tr("{low} to {high}", { low, high });
   }
 
   function noneDetected(counts, page) {
     if (!counts.counted) return null;
     const fibrillation = page.duration_s >= FIBRILLATION_S;
-    const assessed = fibrillation ? ["atrial fibrillation or flutter"] : [];
-    if (counts.rates.lowest && page.duration_s >= page.rules.rate_episode_s) assessed.push("bradycardia", "tachycardia");
-    if (page.duration_s >= 2 * page.rules.pause_s) assessed.push("standstill");
+    const assessed = fibrillation ? [trLater("atrial fibrillation or flutter")] : [];
+    const rated = counts.rates.lowest && page.duration_s >= page.rules.rate_episode_s;
+    if (rated) assessed.push(trLater("bradycardia"), trLater("tachycardia"));
+    if (page.duration_s >= 2 * page.rules.pause_s) assessed.push(trLater("standstill"));
     if (!assessed.length) return null;
-    const open = fibrillation ? [] : ["atrial fibrillation"];
-    if (!assessed.includes("bradycardia")) open.push("bradycardia", "tachycardia");
-    const last = assessed.pop();
-    let text = assessed.length ? `no ${assessed.join(", ")} or ${last} detected` : `no ${last} detected`;
-    if (page.usable_percent < 90) text += ` in the ${fixed(page.usable_percent)}% that can be used`;
-    const lastOpen = open.pop();
-    return lastOpen ? `${text}; ${[open.join(", "), lastOpen].filter(Boolean).join(" and ")} not assessed` : text;
+    const names = assessed.map((name) => tr(name));
+    const last = names.pop();
+    let text = names.length ? tr("no {rhythms} or {last} detected", { rhythms: names.join(", "), last }) : tr("no {rhythm} detected", { rhythm: last });
+    if (page.usable_percent < 90) text = tr("{text} in the {share:.0%} that can be used", { text, share: page.usable_percent / 100 });
+    if (!fibrillation) return rated ? tr("{text}; atrial fibrillation not assessed", { text }) : tr("{text}; atrial fibrillation, bradycardia and tachycardia not assessed", { text });
+    return rated ? text : tr("{text}; bradycardia and tachycardia not assessed", { text });
   }
 
   function rhythmsShort(counts, page) {
     const parts = counts.rhythms.flatMap(byCertainty).map((rhythm) => {
-      const share = `${rhythm.rhythm} ${perCent((100 * rhythm.seconds) / page.duration_s)}`;
+      const cell = trParts("{rhythm} {share} in {episodes}, longest {longest}", {
+        rhythm: tr(rhythm.rhythm),
+        share: perCent((100 * rhythm.seconds) / page.duration_s),
+        episodes: trn("{n} episode", "{n} episodes", rhythm.episodes.length),
+        longest: longestEpisode(rhythm),
+      });
       const certainty = certaintyText(rhythm);
-      return [`${share} in ${countOf(rhythm.episodes.length, "episode")}, longest `, ...longestEpisode(rhythm), certainty ? `, certainty ${certainty}: to be reviewed` : ""];
+      return certainty ? trParts("{rhythm}, certainty {certainty}: to be reviewed", { rhythm: cell, certainty }) : cell;
     });
     const episodes = parts.length ? parts.reduce((all, part) => [...all, "; ", ...part]) : noneDetected(counts, page);
     if (episodes === null) return null;
     const paced = counts.rhythms.some((rhythm) => rhythm.rhythm === "paced" && rhythm.source === "signal");
-    const fibrillation = paced ? "; atrial fibrillation is not assessed where the rhythm is paced" : "";
-    return joined(episodes, `${fibrillation}; flutter with regular intervals is not assessed`);
+    const rhythms = paced ? trParts("{rhythms}; atrial fibrillation is not assessed where the rhythm is paced", { rhythms: episodes }) : episodes;
+    return trParts("{rhythms}; flutter with regular intervals is not assessed", { rhythms });
   }
 
   /** Return names and cells of the findings in short. */
   function short(counts, page) {
-    const counted = comma(counts.counted);
     return [
-      ["Beats", counts.counted === counts.beats ? counted : `${counted} counted of ${comma(counts.beats)} found`],
-      ["Heart rate", ratesText(counts.rates)],
-      ["Pauses", pausesShort(counts.pauses)],
-      ["Rhythm", rhythmsShort(counts, page)],
-      ["Ventricular ectopic beats", ectopyShort(counts, "ventricular")],
-      ["Supraventricular ectopic beats", ectopyShort(counts, "supraventricular")],
+      [tr("Beats"), counts.counted === counts.beats ? comma(counts.counted) : tr("{n} counted of {total} found", { n: counts.counted, total: counts.beats })],
+      [tr("Heart rate"), ratesText(counts.rates)],
+      [tr("Pauses"), pausesShort(counts.pauses)],
+      [tr("Rhythm"), rhythmsShort(counts, page)],
+      [tr("Ventricular ectopic beats"), ectopyShort(counts, "ventricular")],
+      [tr("Supraventricular ectopic beats"), ectopyShort(counts, "supraventricular")],
     ];
   }
 
   const positions = (intervals) => intervals.flatMap((gap, i) => [i ? "; " : "", moment(gap.start_s)]);
-  const unconfirmed = (at) => (at.confirmed ? "" : ", not confirmed");
+  const confirmed = (value, at) => (at.confirmed ? value : tr("{value}, not confirmed", { value }));
+  const secondsOf = (seconds) => tr("{seconds:.2f} s", { seconds });
+  const andMore = (listed, n) => (n > 0 ? trParts("{listed} and {n} more", { listed, n }) : listed);
 
   function rateCells(at, possible, minute) {
-    let text = at ? `${fixed(at.value)}/min${unconfirmed(at)}` : null;
+    let text = at ? confirmed(perMin(at.value), at) : null;
     let where = at ? [moment(at.start_s, minute ? 0 : 1)] : [];
     if (possible) {
-      text = `${text === null ? NOT_ASSESSED : text}; possibly ${fixed(possible.value)}/min`;
+      text = tr("{rate}; possibly {possible:.0f}/min", { rate: text === null ? notAssessed() : text, possible: possible.value });
       where = [...where, where.length ? "; " : "", moment(possible.start_s)];
     }
     return [text, where];
@@ -188,81 +207,101 @@ const EcgWords = (() => {
   /** Return figure, value, place and, where it differs from recording to recording, the rule of each row of rates and pauses. */
   function rates(counts, page) {
     const { rates: of, pauses } = counts;
-    const more = pauses.found.length > LISTED ? ` and ${comma(pauses.found.length - LISTED)} more` : "";
+    const { longest } = pauses;
+    const gaps = trn("{n} gap that touch no unusable stretch, over their time", "{n} gaps that touch no unusable stretch, over their time", of.intervals);
     const rows = [
-      ["Mean heart rate", of.mean === null ? null : `${fixed(of.mean)}/min`, "", `${countOf(of.intervals, "gap")} that touch no unusable stretch, over their time`],
-      ["Lowest heart rate", ...rateCells(of.lowest, of.lowest_possible)],
-      ["Highest heart rate", ...rateCells(of.highest, of.highest_possible)],
-      ["Slowest minute", ...rateCells(of.slowest_minute, null, true)],
-      ["Fastest minute", ...rateCells(of.fastest_minute, null, true)],
-      ["Pauses", pauses.longest ? pausesText(pauses) : null, [...positions(pauses.found.slice(0, LISTED)), more]],
-      ["Longest interval", ...(pauses.longest ? [`${fixed(pauses.longest.value, 2)} s${unconfirmed(pauses.longest)}`, [moment(pauses.longest.start_s)]] : [null, ""])],
+      [tr("Mean heart rate"), of.mean === null ? null : perMin(of.mean), "", gaps],
+      [tr("Lowest heart rate"), ...rateCells(of.lowest, of.lowest_possible)],
+      [tr("Highest heart rate"), ...rateCells(of.highest, of.highest_possible)],
+      [tr("Slowest minute"), ...rateCells(of.slowest_minute, null, true)],
+      [tr("Fastest minute"), ...rateCells(of.fastest_minute, null, true)],
+      [tr("Pauses"), longest ? pausesText(pauses) : null, andMore(positions(pauses.found.slice(0, LISTED)), pauses.found.length - LISTED)],
+      [tr("Longest interval"), ...(longest ? [confirmed(secondsOf(longest.value), longest), [moment(longest.start_s)]] : [null, ""])],
     ];
-    const others = (intervals, digits) => intervals.map((gap) => `${fixed(gap.value, digits)} s`).join(", ");
+    const lengths = (intervals, digits) => intervals.map((gap) => `${fixed(gap.value, digits)} s`).join(", ");
     if (pauses.not_confirmed.length) {
       const first = pauses.not_confirmed.slice(0, LISTED);
-      const left = pauses.not_confirmed.length - LISTED;
-      rows.push(["Not confirmed", others(first, 2) + (left > 0 ? ` and ${comma(left)} more` : ""), positions(first), "a second analysis of the signal did not confirm that no beat lies between: in no rate and no pause above"]);
+      const rule = tr("a second analysis of the signal did not confirm that no beat lies between: in no rate and no pause above");
+      rows.push([tr("Not confirmed"), andMore(lengths(first, 2), pauses.not_confirmed.length - LISTED), positions(first), rule]);
     }
-    if (pauses.ends.length) rows.push(["No beat at an end", others(pauses.ends, 1), positions(pauses.ends), `usable for ${general(page.rules.pause_s)} s or more, and no beat: in no rate`]);
+    const rule = tr("usable for {seconds:g} s or more, and no beat: in no rate", { seconds: page.rules.pause_s });
+    if (pauses.ends.length) rows.push([tr("No beat at an end"), lengths(pauses.ends, 1), positions(pauses.ends), rule]);
     return rows;
   }
 
   function variability(counts, page, labelled) {
-    const ms = (value) => (value === null ? null : `${fixed(value)} ms`);
-    const { mean_nn_ms: mean, sdnn_ms: sdnn, rmssd_ms: rmssd } = counts.variability;
-    const normal = labelled.codes.filter((_, i) => labelled.kinds[i] === 0).join(", ") || "no class is";
+    const ms = (value) => (value === null ? null : tr("{value:.0f} ms", { value }));
+    const { mean_nn_ms: mean, sdnn_ms: sdnn, rmssd_ms: rmssd, intervals, seconds, other_rhythm: other } = counts.variability;
     const { rules } = page;
-    const { intervals, seconds } = counts.variability;
-    let nn = `${countOf(intervals, "interval")} between two normal beats (${normal}), ${clock(seconds, 0)} in all, of ${general(rules.nn_min_s)} to ${general(rules.nn_max_s)} s, none of it unusable`;
-    const other = counts.variability.other_rhythm;
-    if (other) nn += `; ${countOf(other, "more is", "more are")} left out: not in sinus rhythm`;
-    if (mean === null) nn += `; below ${countOf(rules.hrv_intervals, "interval")} it is not assessed`;
-    if (page.paced && labelled.provisional) nn += "; the rhythm is paced, and a model calls paced beats normal: do not read it";
-    return [["Mean NN", ms(mean), nn], ["SDNN", ms(sdnn)], ["RMSSD", ms(rmssd)]];
+    let nn = trn(
+      "{n} interval between two normal beats ({classes}), {time} in all, of {low:g} to {high:g} s, none of it unusable",
+      "{n} intervals between two normal beats ({classes}), {time} in all, of {low:g} to {high:g} s, none of it unusable",
+      intervals,
+      { classes: labelled.codes.filter((_, i) => labelled.kinds[i] === 0).join(", ") || tr("no class is"), time: clock(seconds, 0), low: rules.nn_min_s, high: rules.nn_max_s },
+    );
+    if (other) nn += trn("; {n} more is left out: not in sinus rhythm", "; {n} more are left out: not in sinus rhythm", other);
+    if (mean === null) nn += trn("; below {n} interval it is not assessed", "; below {n} intervals it is not assessed", rules.hrv_intervals);
+    if (page.paced && labelled.provisional) nn += tr("; the rhythm is paced, and a model calls paced beats normal: do not read it");
+    return [[tr("Mean NN"), ms(mean), nn], ["SDNN", ms(sdnn)], ["RMSSD", ms(rmssd)]];
   }
 
   const rhythms = (counts, page) =>
     counts.rhythms.flatMap(byCertainty).map((rhythm) => [
-      rhythm.rhythm,
-      rhythm.episodes.length,
+      tr(rhythm.rhythm),
+      comma(rhythm.episodes.length),
       clock(rhythm.seconds, 0),
       perCent((100 * rhythm.seconds) / page.duration_s),
       longestEpisode(rhythm),
       certaintyText(rhythm) || "-",
-      SOURCES[rhythm.source] || rhythm.source,
+      tr(SOURCES[rhythm.source] || rhythm.source),
     ]);
 
   function confidenceText(event) {
-    const parts = event.review ? ["to review"] : [];
-    if (event.confidence !== null) parts.push(`${event.kind === "rhythm" ? "certainty" : "mean probability"} ${fixed(event.confidence, 2)}`);
-    if (event.uncertain) parts.push(`${comma(event.uncertain)} of low confidence`);
+    const parts = event.review ? [tr("to review")] : [];
+    const value = event.confidence;
+    if (value !== null) parts.push(event.kind === "rhythm" ? tr("certainty {value:.2f}", { value }) : tr("mean probability {value:.2f}", { value }));
+    if (event.uncertain) parts.push(tr("{n} of low confidence", { n: event.uncertain }));
     return parts.join(", ") || "-";
   }
 
   /** Return the name of an event; of a patient event with its text and what is around it. */
-  const eventName = (event) => (event.kind === "patient event" ? `${event.name}${event.text ? `: ${event.text}` : ""}; within 30 s: ${event.context}` : event.name);
+  function eventName(event) {
+    if (event.kind !== "patient event") return tr(event.name);
+    const name = event.text ? `${tr(event.name)}: ${event.text}` : tr(event.name);
+    return tr("{event}; within {seconds:g} s: {context}", { event: name, seconds: AROUND_S, context: event.context_text });
+  }
 
-  const events = (counts) =>
-    counts.events.map((event) => [
-      eventName(event),
-      [moment(event.start_s)],
-      event.kind === "patient event" ? "-" : `${event.cut ? "at least " : ""}${fixed(event.stop_s - event.start_s, 2)} s`,
-      event.beats === null ? "-" : comma(event.beats),
-      event.per_min === null ? "-" : `${fixed(event.per_min)}/min`,
-      confidenceText(event),
-    ]);
+  function events(counts) {
+    return counts.events.map((event) => {
+      const length = secondsOf(event.stop_s - event.start_s);
+      return [
+        eventName(event),
+        [moment(event.start_s)],
+        event.kind === "patient event" ? "-" : event.cut ? tr("at least {text}", { text: length }) : length,
+        event.beats === null ? "-" : comma(event.beats),
+        event.per_min === null ? "-" : perMin(event.per_min),
+        confidenceText(event),
+      ];
+    });
+  }
 
   /** Return a sentence for what the list of events lacks. */
   function notListed(counts) {
-    const sentences = KINDS.filter(([word]) => !counts[word] && !counts.to_review[word]).map(
-      ([word]) => `Runs of ${word} beats: ${counts.withheld[word] || NOT_ASSESSED}.`,
-    );
+    const runs = { ventricular: trLater("Runs of ventricular beats: {reason}."), supraventricular: trLater("Runs of supraventricular beats: {reason}.") };
+    const sentences = KINDS.filter(([word]) => !counts[word] && !counts.to_review[word]).map(([word]) => tr(runs[word], { reason: counts.withheld_text[word] || notAssessed() }));
     const many = counts.pauses.not_assessed;
-    if (many) sentences.push(`${countOf(many, "interval")} as long as a pause touch an unusable stretch: beats may be missing there, and none is listed.`);
+    if (many) {
+      sentences.push(
+        trn(
+          "{n} interval as long as a pause touch an unusable stretch: beats may be missing there, and none is listed.",
+          "{n} intervals as long as a pause touch an unusable stretch: beats may be missing there, and none is listed.",
+          many,
+        ),
+      );
+    }
     return sentences;
   }
 
-  return { FIBRILLATION_S, FEW_INTERVALS, startAt, time, fixed, general, comma, clock, perCent, countOf, moment, textOf, certainFirst, tachycardias, highestOf, short, rates, variability, rhythms, events, notListed, KINDS, NOT_ASSESSED, EVENT_HEAD, RHYTHM_HEAD };
+  return { FIBRILLATION_S, FEW_INTERVALS, startAt, time, fixed, general, comma, clock, perCent, perMin, moment, textOf, certainFirst, tachycardias, highestOf, short, rates, variability, rhythms, events, notListed, notAssessed, KINDS, EVENT_HEAD, RHYTHM_HEAD };
 })();
 if (typeof module !== "undefined") module.exports = EcgWords;

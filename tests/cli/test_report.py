@@ -181,7 +181,7 @@ def test_doubts_are_shown_where_predictions_carry_them(
 ) -> None:
     """Every third beat uncertain, and a warning: marked on strips, counted by class, said on top."""
     from ecgfed.tasks import report
-    from ecgfed.tasks.prediction_warnings import ModelWarning
+    from ecgfed.tasks.training_warnings import ModelWarning
 
     def doubtful(*given: Any, **how: Any) -> Any:
         found = predict(*given, **how)
@@ -278,7 +278,7 @@ def test_low_confidence_of_most_beats_is_a_warning(
 ) -> None:
     """Of fewer it is a note: counts that rest on such beats are marked themselves."""
     from ecgfed.tasks import report
-    from ecgfed.tasks.prediction_warnings import ModelWarning
+    from ecgfed.tasks.training_warnings import ModelWarning
 
     def doubtful(*given: Any, **how: Any) -> Any:
         found = predict(*given, **how)

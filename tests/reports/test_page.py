@@ -100,9 +100,8 @@ def test_hostile_text_changes_no_element_of_a_recordings_page(records: Path) -> 
     parts = ecgfed.report(records / "p1").parts
     plain = read(recording_page(parts))
     for text in HOSTILE:
-        page = recording_page(
-            replace(spoiled(replace(parts, lead="", leads=()), text), lead=parts.lead, leads=parts.leads)
-        )
+        own = {"lead": parts.lead, "leads": parts.leads, "language": parts.language}
+        page = recording_page(replace(spoiled(replace(parts, lead="", leads=()), text), **own))
         assert [tag for tag, _ in read(page).tags] == [tag for tag, _ in plain.tags]
         assert not re.search(r"[\u2028\u2029\x00\x1b]", page)
         page.encode()

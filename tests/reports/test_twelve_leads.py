@@ -99,7 +99,7 @@ def test_a_sheet_states_how_much_it_shows(tmp_path: Path) -> None:
 def test_derived_leads_are_named(tmp_path: Path) -> None:
     eight = {name: signal for name, signal in dipole_leads().items() if name in ("I", "II") or name[0] == "V"}
     report = reported(tmp_path, eight)
-    assert "III, aVR, aVL, aVF are not\nstored, but derived from I and II." in report.html
+    assert "III, aVR, aVL, aVF are not stored, but derived from I and II." in report.html
     assert report.to_dict()["twelve_leads"]["qrs_axis_deg"]["value"] == pytest.approx(50, abs=3)
 
 

@@ -266,6 +266,7 @@ def row(file: str, *, percent: float | None, usable_s: float, rate: float | None
         [],
         texts,
         "Research.",
+        texts,
     )
 
 

@@ -26,6 +26,7 @@ from random_reports import (
 
 import ecgfed
 import ecgfed.web
+from ecgfed.base.language import page_language, script_data, tr
 from ecgfed.domain.labels.edits import read_edits
 from ecgfed.reports.drawing import reading_of
 from ecgfed.reports.editing import editing_data
@@ -91,26 +92,42 @@ def test_random_edits_of_random_beats(tmp_path: Path) -> None:
         drafts.append(draft_of(edited))
     for seed, (answer, counts) in enumerate(zip(by_script(tmp_path, given), expected, strict=True)):
         assert_same(of_page(answer["counts"]), counts, f"case {seed}")
-        assert answer["draft"] == drafts[seed], f"case {seed}"
+        assert answer["english_draft"] == drafts[seed], f"case {seed}"
     assert sum(bool(counts["ventricular"] and counts["ventricular"]["runs"]) for counts in expected) > CASES / 10
     assert sum(bool(counts["pauses"]["found"]) for counts in expected) > CASES / 10
     assert sum(bool(counts["withheld"]) for counts in expected) > CASES / 10
     assert sum(any(event["context"] for event in counts["events"]) for counts in expected) > CASES / 10
 
 
-def assert_page_says(written_by_script: dict[str, Any], page: str) -> None:
+#: The caption of a table -> what the script calls it, and rows of its head that the script does not write.
+CAPTIONS = {
+    "Heart rate and pauses": ("rates", 1),
+    "Heart rate variability": ("variability", 1),
+    "Rhythms": ("rhythms", 1),
+    "Counts of ectopic beats": ("ectopy", 0),
+    "Beats of each class": ("classes", 0),
+    "Beats hour by hour, hours counted from the start of the recording": ("hours", 0),
+    "Events": ("events", 1),
+}
+
+
+def plain(value: Any) -> Any:
+    """Texts with simple spaces, as ``Cells`` has them."""
+    if isinstance(value, str):
+        return " ".join(value.split())
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+def assert_page_says(written_by_script: dict[str, Any], page: str, language: str) -> None:
     """Every number and word that the script writes is what Python wrote on the page."""
     cells = Cells(page)
-    assert dict(written_by_script["short"]).items() <= cells.facts.items()
-    for name, caption, head in (
-        ("rates", "Heart rate and pauses", 1),
-        ("variability", "Heart rate variability", 1),
-        ("rhythms", "Rhythms", 1),
-        ("ectopy", "Counts of ectopic beats", 0),
-        ("classes", "Beats of each class", 0),
-        ("hours", "Beats hour by hour, hours counted from the start of the recording", 0),
-        ("events", "Events", 1),
-    ):
+    written_by_script = plain(written_by_script)
+    with page_language(language):
+        captions = [plain(tr(caption)) for caption in CAPTIONS]
+    assert dict(map(tuple, written_by_script["short"])).items() <= cells.facts.items()
+    for caption, (name, head) in zip(captions, CAPTIONS.values(), strict=True):
         ours, theirs = written_by_script[name], cells.tables.get(caption, [])[head:]
         assert len(ours) == len(theirs), name
         for our_row, their_row in zip(ours, theirs, strict=True):
@@ -137,14 +154,15 @@ def some_edits(report: RecordingReport, rng: np.random.Generator) -> list[dict[s
     return edits
 
 
-def assert_rebuilt_page_is_the_edited_one(record: Path, folder: Path, **how: Any) -> None:
+def assert_rebuilt_page_is_the_edited_one(record: Path, folder: Path, language: str = "en", **how: Any) -> None:
+    how["language"] = language
     base = ecgfed.report(record, **how)
     edits = some_edits(base, np.random.default_rng(7))
     rebuilt = ecgfed.report(record, edits=written(folder, document_of(base) | {"edits": edits}), **how)
     data = base.parts.data
-    given = [
-        {"editing": data["editing"], "clock_s": data["clock_s"], "edits": of, "reviewed": None} for of in ([], edits)
-    ]
+    with page_language(language):
+        page = {"editing": data["editing"], "clock_s": data["clock_s"], "language": script_data(), "reviewed": None}
+    given = [{**page, "edits": of} for of in ([], edits)]
     for report, answer in zip((base, rebuilt), by_script(folder, given), strict=True):
         told = report.to_dict()
         counts = of_page(answer["counts"])
@@ -152,8 +170,9 @@ def assert_rebuilt_page_is_the_edited_one(record: Path, folder: Path, **how: Any
             assert_same(counts[name], told[name], name)
         for name in ("ventricular", "supraventricular"):
             assert_same(counts[name], told[name], name)
-        assert_page_says(answer["written"], report.html)
-        assert answer["draft"] == told["conclusion"]["draft"]
+        assert_page_says(answer["written"], report.html, language)
+        assert answer["draft"] == list(report.parts.draft_on_page)
+        assert answer["english_draft"] == told["conclusion"]["draft"]
 
 
 @pytest.mark.parametrize("patient", ["p1", "p2", "p3"])
@@ -161,6 +180,15 @@ def test_a_page_that_is_edited_equals_the_rebuilt_one(patient: str, tmp_path: Pa
     start = "23:59:30" if patient == "p2" else None  # the recording goes on past midnight
     record = write_record(tmp_path / "records", patient, PATIENTS[patient] * 2)  # more than a resting ECG
     assert_rebuilt_page_is_the_edited_one(record, tmp_path, start=start)
+
+
+@pytest.mark.parametrize("language", ["de", "fr", "es"])
+def test_a_page_in_another_language_has_the_numbers_of_the_rebuilt_one(language: str, tmp_path: Path) -> None:
+    record = write_record(tmp_path / "records", "p2", PATIENTS["p2"] * 2)
+    diary = tmp_path / "diary.csv"
+    diary.write_text("time_s,text\n20,palpitations\n70,dizzy\n")
+    how = {"start": "23:59:30", "diary": diary, "show": "notes"}
+    assert_rebuilt_page_is_the_edited_one(record, tmp_path, language, **how)
 
 
 @pytest.mark.mitdb

@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 
+from ecgfed.base.language import tr_later
 from ecgfed.domain.events.rhythm import POSSIBLE, RhythmEpisodes
 
 #: Certainty below which an episode is called possible.
 LIKELY = 0.5
+#: The possible rhythms that there are, for pages in other languages.
+_NAMES = (tr_later("possible AF or flutter"), tr_later("possible AF"))
 
 
 def episode_name(rhythm: RhythmEpisodes, number: int) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ecgfed.base.language import message
 from ecgfed.domain.events.beats import Beats
 from ecgfed.domain.events.ectopy import Ectopy, ectopy
 from ecgfed.domain.events.hours import TimeBin, time_bins
@@ -121,12 +122,25 @@ def _low_confidence(ectopy: Ectopy, low_of_all: int, rules: EventRules) -> str:
 
     Too many of its beats are of low confidence; or so many of all beats are that a low count rules nothing out.
     """
-    low, share = ectopy.uncertain or 0, f"more than {rules.withheld_percent:g}%"
+    low = ectopy.uncertain or 0
     if rules.withholds(low, ectopy.total):
-        return f"About {ectopy.total:,}, {low:,} of them of low confidence ({share}): to be reviewed, no finding."
+        return message(
+            "About {total}, {low} of them of low confidence (more than {percent:g}%): to be reviewed, no finding.",
+            total=ectopy.total,
+            low=low,
+            percent=rules.withheld_percent,
+        )
     if ectopy.total - low >= rules.withheld_beats or not rules.withholds(low_of_all, ectopy.counted):
         return ""
-    number = f"{ectopy.total:,} detected" if ectopy.total else "None detected"
-    return (
-        f"{number}, but {low_of_all:,} of all {ectopy.counted:,} beats are of low confidence ({share}): not assessed."
+    values = {"low": low_of_all, "counted": ectopy.counted, "percent": rules.withheld_percent}
+    if not ectopy.total:
+        return message(
+            "None detected, but {low} of all {counted} beats are of low confidence (more than {percent:g}%): not "
+            "assessed.",
+            **values,
+        )
+    return message(
+        "{n} detected, but {low} of all {counted} beats are of low confidence (more than {percent:g}%): not assessed.",
+        n=ectopy.total,
+        **values,
     )

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from enum import IntEnum
 
+from ecgfed.base.language import tr_later
+
 
 class Kind(IntEnum):
     """Kinds of beats that are counted. ``SUPRA`` and ``VENTRICULAR`` are ectopic."""
@@ -19,45 +21,45 @@ class Kind(IntEnum):
 KIND_WORDS = {Kind.VENTRICULAR: "ventricular", Kind.SUPRA: "supraventricular"}
 #: symbol -> its kind and description (WFDB Applications Guide, annotation codes).
 _CODES: dict[str, tuple[Kind, str]] = {
-    "N": (Kind.NORMAL, "normal beat"),
-    "L": (Kind.NORMAL, "left bundle branch block beat"),
-    "R": (Kind.NORMAL, "right bundle branch block beat"),
-    "B": (Kind.NORMAL, "bundle branch block beat"),
-    "A": (Kind.SUPRA, "atrial premature beat"),
-    "a": (Kind.SUPRA, "aberrated atrial premature beat"),
-    "J": (Kind.SUPRA, "nodal (junctional) premature beat"),
-    "S": (Kind.SUPRA, "supraventricular premature or ectopic beat"),
-    "V": (Kind.VENTRICULAR, "premature ventricular contraction"),
-    "r": (Kind.VENTRICULAR, "R-on-T premature ventricular contraction"),
-    "E": (Kind.VENTRICULAR, "ventricular escape beat"),
-    "F": (Kind.FUSION, "fusion of ventricular and normal beat"),
-    "/": (Kind.PACED, "paced beat"),
-    "f": (Kind.PACED, "fusion of paced and normal beat"),
-    "e": (Kind.OTHER, "atrial escape beat"),
-    "j": (Kind.OTHER, "nodal (junctional) escape beat"),
-    "n": (Kind.OTHER, "supraventricular escape beat"),
-    "Q": (Kind.OTHER, "unclassifiable beat"),
-    "?": (Kind.OTHER, "beat not classified"),
+    "N": (Kind.NORMAL, tr_later("normal beat")),
+    "L": (Kind.NORMAL, tr_later("left bundle branch block beat")),
+    "R": (Kind.NORMAL, tr_later("right bundle branch block beat")),
+    "B": (Kind.NORMAL, tr_later("bundle branch block beat")),
+    "A": (Kind.SUPRA, tr_later("atrial premature beat")),
+    "a": (Kind.SUPRA, tr_later("aberrated atrial premature beat")),
+    "J": (Kind.SUPRA, tr_later("nodal (junctional) premature beat")),
+    "S": (Kind.SUPRA, tr_later("supraventricular premature or ectopic beat")),
+    "V": (Kind.VENTRICULAR, tr_later("premature ventricular contraction")),
+    "r": (Kind.VENTRICULAR, tr_later("R-on-T premature ventricular contraction")),
+    "E": (Kind.VENTRICULAR, tr_later("ventricular escape beat")),
+    "F": (Kind.FUSION, tr_later("fusion of ventricular and normal beat")),
+    "/": (Kind.PACED, tr_later("paced beat")),
+    "f": (Kind.PACED, tr_later("fusion of paced and normal beat")),
+    "e": (Kind.OTHER, tr_later("atrial escape beat")),
+    "j": (Kind.OTHER, tr_later("nodal (junctional) escape beat")),
+    "n": (Kind.OTHER, tr_later("supraventricular escape beat")),
+    "Q": (Kind.OTHER, tr_later("unclassifiable beat")),
+    "?": (Kind.OTHER, tr_later("beat not classified")),
 }
 #: note of a rhythm annotation -> the rhythm (MIT-BIH Database Distribution, table of rhythm annotations).
 _RHYTHMS = {
-    "AB": "atrial bigeminy",
-    "AFIB": "AF",
-    "AFL": "atrial flutter",
-    "B": "ventricular bigeminy",
-    "BII": "second-degree AV block",
-    "IVR": "idioventricular rhythm",
-    "N": "sinus rhythm",
-    "NOD": "nodal rhythm",
-    "P": "paced",
-    "PREX": "pre-excitation",
-    "SBR": "sinus bradycardia",
-    "SVTA": "supraventricular tachyarrhythmia",
-    "T": "ventricular trigeminy",
-    "U": "no rhythm assessed",
-    "VF": "ventricular fibrillation",
-    "VFL": "ventricular flutter",
-    "VT": "ventricular tachycardia",
+    "AB": tr_later("atrial bigeminy"),
+    "AFIB": tr_later("AF"),
+    "AFL": tr_later("atrial flutter"),
+    "B": tr_later("ventricular bigeminy"),
+    "BII": tr_later("second-degree AV block"),
+    "IVR": tr_later("idioventricular rhythm"),
+    "N": tr_later("sinus rhythm"),
+    "NOD": tr_later("nodal rhythm"),
+    "P": tr_later("paced"),
+    "PREX": tr_later("pre-excitation"),
+    "SBR": tr_later("sinus bradycardia"),
+    "SVTA": tr_later("supraventricular tachyarrhythmia"),
+    "T": tr_later("ventricular trigeminy"),
+    "U": tr_later("no rhythm assessed"),
+    "VF": tr_later("ventricular fibrillation"),
+    "VFL": tr_later("ventricular flutter"),
+    "VT": tr_later("ventricular tachycardia"),
 }
 #: Every name of a rhythm of an annotation.
 RHYTHM_NAMES = tuple(sorted(_RHYTHMS.values()))

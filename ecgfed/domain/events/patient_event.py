@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
+from ecgfed.base.language import tr_later
+
 #: Names of events by their source.
-RECORDER, DIARY = "patient event", "diary entry"
+RECORDER, DIARY = tr_later("patient event"), tr_later("diary entry")
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 import numpy as np
 
+from ecgfed.base.language import tr_later
 from ecgfed.domain.events.beats import Beats, merged
 from ecgfed.domain.events.rhythm import RhythmEpisodes, rated
 from ecgfed.domain.events.rules import EventRules
 
 #: What such episodes are called.
-BRADYCARDIA, TACHYCARDIA = "bradycardia", "tachycardia"
+BRADYCARDIA, TACHYCARDIA = tr_later("bradycardia"), tr_later("tachycardia")
 
 
 def rate_episodes(beats: Beats, rules: EventRules) -> tuple[RhythmEpisodes, ...]:

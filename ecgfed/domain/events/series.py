@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ecgfed.base.language import tr_later
 from ecgfed.domain.events.beats import SOON_AFTER, SOON_BEFORE, Beats, Ints, Mask
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rules import EventRules
@@ -121,8 +122,8 @@ class SeriesMaker:
         """Return the name of a run by its rate and length."""
         fast = per_min > self.rules.fast_run_per_min
         if self.kind is Kind.VENTRICULAR:
-            return "VT" if fast else "slow ventricular run"
-        return "SVT" if fast and count >= self.rules.svt_beats else "supraventricular run"
+            return tr_later("VT") if fast else tr_later("slow ventricular run")
+        return tr_later("SVT") if fast and count >= self.rules.svt_beats else tr_later("supraventricular run")
 
     def bridges(self) -> Mask:
         """Return which beats (beats,) of another class a run may bridge.

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ecgfed.base.errors import RecordError
+from ecgfed.base.language import messages
 from ecgfed.base.safe_io import check_columns
-from ecgfed.base.text import count_of
 from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation
 from ecgfed.domain.record.tables import MAX_COLUMNS, as_number, read_text
 
@@ -88,8 +88,12 @@ def end_note(annotation: Annotation) -> str:
     if not annotation.beyond_end:
         return ""
     symbols = ", ".join(f"{count} {symbol}" for symbol, count in sorted(Counter(annotation.beyond_end).items()))
-    marks = count_of(len(annotation.beyond_end), "annotation")
-    return f"{marks} at or after the recording's end left out ({symbols})"
+    return messages(
+        "{n} annotation at or after the recording's end left out ({symbols})",
+        "{n} annotations at or after the recording's end left out ({symbols})",
+        len(annotation.beyond_end),
+        symbols=symbols,
+    )
 
 
 def _column(names: list[str], known: tuple[str, ...]) -> int | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ecgfed.base.errors import OptionError
+from ecgfed.base.language import message
 from ecgfed.domain.record.groups import comment_lines
 from ecgfed.domain.record.lead_names import is_impersonal
 from ecgfed.domain.record.metadata import RecordingMetadata
@@ -184,7 +185,7 @@ def _edf_header(path: Path) -> tuple[str, dict[str, int]]:
 
 def age_text(years: int) -> str:
     """Return an age as it may be written without naming anyone: from ``OLDEST`` on all are one."""
-    return str(years) if years < OLDEST else f"{OLDEST} or older"
+    return str(years) if years < OLDEST else message("{years} or older", years=OLDEST)
 
 
 def lead_names(names: Sequence[str], typed: Sequence[str]) -> tuple[tuple[str, ...], int]:

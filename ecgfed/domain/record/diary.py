@@ -5,6 +5,7 @@ import io
 from pathlib import Path
 
 from ecgfed.base.errors import RecordError, param
+from ecgfed.base.language import message
 from ecgfed.base.safe_io import check_columns
 from ecgfed.domain.events.patient_event import DIARY
 from ecgfed.domain.record.metadata import time_of_day
@@ -45,7 +46,7 @@ def read_diary(path: Path, duration_s: float, start_s: float | None) -> PatientE
             raise RecordError(path, problem, f"{len(names)}, as in its first line", "put a text with commas in quotes")
         cells = dict(zip(names, row, strict=True))
         timed.append((_time_s(path, line, cells, start_s), cells["text"]))
-    read = events_of(timed, duration_s, "the diary", DIARY)
+    read = events_of(timed, duration_s, message("the diary"), DIARY)
     if timed and not read.events:
         expected = f"0 to {duration_s:.1f} s from its start"
         raise RecordError(path, "has no entry within the recording", expected, "check that it belongs to the recording")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ecgfed.base.errors import EcgfedError
-from ecgfed.base.text import count_of
+from ecgfed.base.language import message, messages, tr_later, trn_later
 from ecgfed.domain.events.patient_event import DIARY, RECORDER, PatientEvent
 from ecgfed.domain.record.dicom_files import dicom_texts
 from ecgfed.domain.record.edf_files import edf_texts
@@ -23,6 +23,21 @@ MAX_TEXT, MAX_EVENTS = 120, 1000
 #: Annotators of WFDB files that hold the events alone.
 _OWN_ANNOTATORS = ("event", "evt", "diary")
 _ANNOTATORS = ("atr", *_OWN_ANNOTATORS)
+#: Notes on events of each source.
+_OUTSIDE = {
+    RECORDER: trn_later(
+        "{n} patient event of {where} outside the recording: left out.",
+        "{n} patient events of {where} outside the recording: left out.",
+    ),
+    DIARY: trn_later(
+        "{n} diary entry of {where} outside the recording: left out.",
+        "{n} diary entries of {where} outside the recording: left out.",
+    ),
+}
+_FIRST = {
+    RECORDER: tr_later("Patient events of {where}: the first {n} of {total} are listed."),
+    DIARY: tr_later("Diary entries of {where}: the first {n} of {total} are listed."),
+}
 #: How a text calls itself an event that the patient marked.
 _MARKER = re.compile(r"\b(?:patient|event|push.?button|button|symptoms?|diary)\b", re.IGNORECASE)
 
@@ -54,15 +69,18 @@ def recorded_events(recording: Recording) -> PatientEvents:
     """
     kind, events = format_of(recording.path), PatientEvents()
     if kind == "edf" and recording.path.is_file() and is_edf_plus(recording.path):
-        events += _from(recording, "the EDF+ file", lambda: edf_texts(recording.path))
+        events += _from(recording, message("the EDF+ file"), lambda: edf_texts(recording.path))
     if kind == "dicom" and recording.path.is_file():
-        events += _from(recording, "the DICOM file", lambda: dicom_texts(recording.path))
+        events += _from(recording, message("the DICOM file"), lambda: dicom_texts(recording.path))
     if kind == "wfdb":
         for annotator in _ANNOTATORS:
             if recording.path.with_name(f"{recording.path.name}.{annotator}").is_file():
                 own = annotator in _OWN_ANNOTATORS
                 events += _from(
-                    recording, f"the .{annotator} file", partial(_wfdb_notes, recording, annotator), every=own
+                    recording,
+                    message("the .{annotator} file", annotator=annotator),
+                    partial(_wfdb_notes, recording, annotator),
+                    every=own,
                 )
     return events
 
@@ -83,22 +101,23 @@ def events_of(
     inside = sorted((time_s, text) for time_s, text in wanted if math.isfinite(time_s) and 0 <= time_s < duration_s)
     notes = []
     if outside := len(wanted) - len(inside):
-        notes.append(f"{count_of(outside, source, _plural(source))} of {where} outside the recording: left out.")
+        notes.append(messages(*_OUTSIDE[source], outside, where=where))
     if len(inside) > MAX_EVENTS:
-        notes.append(
-            f"{_plural(source).capitalize()} of {where}: the first {MAX_EVENTS:,} of {len(inside):,} are listed."
-        )
+        notes.append(message(_FIRST[source], where=where, n=MAX_EVENTS, total=len(inside)))
         inside = inside[:MAX_EVENTS]
     events = tuple(PatientEvent(time_s, _printable(text), source) for time_s, text in inside)
     changed = sum(event.text != text.strip() for event, (_, text) in zip(events, inside, strict=True))
     if changed:
-        texts = count_of(changed, "text")
-        notes.append(f"{texts} of {where} shortened to {MAX_TEXT} characters, or freed of control characters.")
+        notes.append(
+            messages(
+                "{n} text of {where} shortened to {most} characters, or freed of control characters.",
+                "{n} texts of {where} shortened to {most} characters, or freed of control characters.",
+                changed,
+                where=where,
+                most=MAX_TEXT,
+            )
+        )
     return PatientEvents(events, tuple(notes))
-
-
-def _plural(source: str) -> str:
-    return "diary entries" if source == DIARY else f"{source}s"
 
 
 def _printable(text: str) -> str:
@@ -111,7 +130,9 @@ def _from(recording: Recording, where: str, read: Callable[[], list[Timed]], *, 
     try:
         timed = read()
     except EcgfedError as error:
-        return PatientEvents((), (f"Patient events of {where} are not listed: {error.reason}.",))
+        return PatientEvents(
+            (), (message("Patient events of {where} are not listed: {reason}.", where=where, reason=error.reason),)
+        )
     return events_of(timed, recording.duration_s, where, RECORDER, every=every)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.language import tr_later
 from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.filters import bridge_samples, fill_gaps
@@ -24,7 +25,7 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 #: Name of such an episode.
-AV_BLOCK = "possible AV block"
+AV_BLOCK = tr_later("possible AV block")
 #: Shortest and longest interval in seconds: two atrial cycles of a sinus rhythm of 35 to 105 a minute.
 INTERVAL_S = (1.15, 3.5)
 #: Atrial cycles tried, relative to half the interval: the cycle varies, most of all across a blocked beat.

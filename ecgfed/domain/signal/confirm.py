@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.text import count_of
+from ecgfed.base.language import Message, messages
 from ecgfed.domain.events.beats import SOON_AFTER, SOON_BEFORE
 from ecgfed.domain.events.rhythm import LeadSegment
 from ecgfed.domain.record.leads import are_ecg, ecg_alone
@@ -139,11 +139,15 @@ def second_look(recording: Recording, peaks: Ints, paced: Mask | None = None) ->
     return SecondLook(np.asarray(confirmed), doubted, undetected, _segments(used, recording.samples))
 
 
-def not_confirmed_text(unconfirmed: int, intervals: int) -> str:
+def not_confirmed_text(unconfirmed: int, intervals: int) -> Message:
     """Return a sentence about intervals most of which are unconfirmed."""
-    return (
-        f"{unconfirmed:,} of {count_of(intervals, 'interval')} could not be confirmed: beats between them may be "
-        "missing, every second one of a small QRS among them, or waves that are no beats."
+    return messages(
+        "{unconfirmed} of {n} interval could not be confirmed: beats between them may be missing, every second one of "
+        "a small QRS among them, or waves that are no beats.",
+        "{unconfirmed} of {n} intervals could not be confirmed: beats between them may be missing, every second one of "
+        "a small QRS among them, or waves that are no beats.",
+        intervals,
+        unconfirmed=unconfirmed,
     )
 
 

@@ -4,15 +4,17 @@ Two chest or Holter leads carry nothing that tells whether their cables were exc
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.language import capitalized, joined_message, message
 from ecgfed.domain.record.leads import are_ecg, best_match, position_in, usual_name
 from ecgfed.domain.record.recording import Annotation, ReadingPool, Recording, spans
+from ecgfed.domain.signal.beat_slopes import CHUNK_S, MIN_BEATS, around, steep_time_s
 from ecgfed.domain.signal.chunked_quality import gaps_of
 from ecgfed.domain.signal.filters import BandPassed, Bridged, Stretches
 from ecgfed.domain.signal.pacing import Pacing, calibration_pulses, calibration_text, detect_pacing
@@ -31,15 +33,12 @@ DOWN_TIMES, DOWN_SHARE = 1.5, 0.7
 BIPHASIC_SHARE = 0.7
 #: Heart rates a person can have, beats a minute.
 RATE_PER_MIN = (20.0, 300.0)
-#: Median time in which a QRS is steep (see ``_steep_s``): 28 to 83 ms in the records of MIT-BIH. What a wrong header
+#: Median time in which a QRS is steep (``steep_time_s``): 28 to 83 ms in the records of MIT-BIH. What a wrong header
 #: does to it is told from that only when it is wrong by a factor of two and more; docs/quality.md has the figures.
 STEEP_S = (0.025, 0.120)
-STEEP_SHARE, STEEP_AROUND_S, STEEP_MEAN_S = 0.3, 0.14, 0.008
 #: Limb leads obey Einthoven's law, I + III = II, but for rounding and gains; the rest against I and II, root mean
 #: square. Two of them exchanged in a heart of I 0.7, II 1.0, III 0.3 leave 0.49.
 EINTHOVEN_REST = 0.2
-#: Fewer beats say nothing of a whole record.
-MIN_BEATS = 5
 _PACED = re.compile(r"\bpac(?:ed|ing|emaker)\b", re.IGNORECASE)
 #: What says that nothing paces, or that the heart itself does: a wandering atrial pacemaker is a rhythm (113's).
 _DENIED = re.compile(
@@ -47,9 +46,6 @@ _DENIED = re.compile(
     r"|\b(?:wandering|migrating|shifting|ectopic|atrial|junctional|nodal|sinus)(?: \w+)? pacemaker\b",
     re.IGNORECASE,
 )
-
-#: How much of a long recording is looked at at once.
-_CHUNK_S = 1200.0
 #: Leads that are measured at once: each holds a chunk.
 _AT_A_TIME = 2
 #: Lead -> its band-passed signal in mV and where it is bad.
@@ -178,7 +174,7 @@ def _with_avr(signals: _Signals) -> _Signals:
 def no_ecg(recording: Recording) -> str:
     """Return a sentence if the lead in use is not an ECG by its name, else ``""``."""
     at = recording.leads.index(recording.lead)
-    return "" if are_ecg(recording.leads)[at] else f"lead {recording.lead} is no ECG by its name"
+    return "" if are_ecg(recording.leads)[at] else message("lead {lead} is no ECG by its name", lead=recording.lead)
 
 
 def missing_lead(recording: Recording, leads: tuple[str, ...]) -> list[Finding]:
@@ -186,7 +182,13 @@ def missing_lead(recording: Recording, leads: tuple[str, ...]) -> list[Finding]:
     if recording.lead in leads or best_match(leads, recording.lead)[1] or any(position_in(name) for name in leads):
         return []
     has = ", ".join(recording.leads)
-    text = f"There is no lead {' or '.join(leads)}; the recording has {has}; {recording.lead} was looked at."
+    wanted = joined_message(leads, message(" or "))
+    text = message(
+        "There is no lead {wanted}; the recording has {present}; {lead} was looked at.",
+        wanted=wanted,
+        present=has,
+        lead=recording.lead,
+    )
     return [Finding("missing-lead", None, text, {"wanted": list(leads), "present": list(recording.leads)})]
 
 
@@ -196,7 +198,7 @@ def _units(recording: Recording, peaks: NDArray[np.int64], bad: Sequence[Spans])
     if not large:
         return []
     text, evidence = size_text(large), {size.lead: round(size.mv, 1) for size in large}
-    return [Finding("units", large[0].lead, f"{text[0].upper()}{text[1:]}", {"mv": evidence})]
+    return [Finding("units", large[0].lead, capitalized(text), {"mv": evidence})]
 
 
 def heart_rate(peaks: NDArray[np.int64], fs_hz: float, bad: NDArray[np.bool_] | Spans) -> float | None:
@@ -224,9 +226,13 @@ def _calibration(recording: Recording, peaks: NDArray[np.int64]) -> list[Finding
 
 
 def _no_beats(recording: Recording, beats: int) -> Finding:
-    text = f"Only {beats} beats were found in {recording.lead}: nothing is said of rate and polarity."
+    text = message(
+        "Only {n} beats were found in {lead}: nothing is said of rate and polarity.", n=beats, lead=recording.lead
+    )
     if not beats:
-        text = f"No beats were found in {recording.lead}: is it an ECG, and is the electrode connected?"
+        text = message(
+            "No beats were found in {lead}: is it an ECG, and is the electrode connected?", lead=recording.lead
+        )
     return Finding("no-beats", recording.lead, text, {"beats": beats})
 
 
@@ -234,75 +240,38 @@ def _rate(recording: Recording, peaks: NDArray[np.int64], bad: Spans) -> list[Fi
     rate = heart_rate(peaks, recording.fs_hz, bad)
     if rate is None or RATE_PER_MIN[0] <= rate <= RATE_PER_MIN[1]:
         return []
-    text = (
-        f"The median heart rate is {rate:.0f}/min, outside {RATE_PER_MIN[0]:g} to {RATE_PER_MIN[1]:g}: is the header's "
-        f"sampling frequency, {recording.fs_hz:g} Hz, right?"
+    text = message(
+        "The median heart rate is {rate:.0f}/min, outside {low:g} to {high:g}: is the header's sampling frequency, "
+        "{fs:g} Hz, right?",
+        rate=rate,
+        low=RATE_PER_MIN[0],
+        high=RATE_PER_MIN[1],
+        fs=recording.fs_hz,
     )
     return [Finding("heart-rate", recording.lead, text, {"per_min": round(rate, 1)})]
 
 
 def _sampling(recording: Recording, signal: Stretches, peaks: NDArray[np.int64]) -> list[Finding]:
     # as recorded: the band-pass rounds every wave to its own 40 Hz, whatever the header says
-    steep_s = _steep_s(signal, recording.fs_hz, peaks)
+    steep_s = steep_time_s(signal, recording.fs_hz, peaks)
     if steep_s is None or STEEP_S[0] <= steep_s <= STEEP_S[1]:
         return []
-    text = (
-        f"The QRS is steep for {1000 * steep_s:.0f} ms, outside {1000 * STEEP_S[0]:.0f} to {1000 * STEEP_S[1]:.0f}: is "
-        f"the header's sampling frequency, {recording.fs_hz:g} Hz, right?"
+    text = message(
+        "The QRS is steep for {ms:.0f} ms, outside {low:.0f} to {high:.0f}: is the header's sampling frequency, {fs:g} "
+        "Hz, right?",
+        ms=1000 * steep_s,
+        low=1000 * STEEP_S[0],
+        high=1000 * STEEP_S[1],
+        fs=recording.fs_hz,
     )
     return [Finding("sampling-frequency", recording.lead, text, {"steep_ms": round(1000 * steep_s, 1)})]
-
-
-def _around(
-    signal: Stretches, fs_hz: float, peaks: NDArray[np.int64], before: int, after: int
-) -> Iterator[NDArray[np.float64]]:
-    """Yield (beats, before + after + 1) samples around the peaks that are not too near an end, some beats at a time.
-
-    Nothing is yielded where there are too few of them.
-    """
-    inside = peaks[(peaks >= before) & (peaks + after < len(signal))]
-    if len(inside) < MIN_BEATS:
-        return
-    chunk = inside // max(1, round(_CHUNK_S * fs_hz))
-    for some in np.split(inside, np.flatnonzero(np.diff(chunk)) + 1):
-        first = int(some[0]) - before
-        stretch = signal[first : int(some[-1]) + after + 1]
-        yield stretch[(some - first)[:, None] + np.arange(-before, after + 1)]
-
-
-@dataclass(frozen=True)
-class _Slope:
-    """How fast a lead changes, mV a sample."""
-
-    signal: Stretches
-
-    def __len__(self) -> int:
-        return len(self.signal)
-
-    def __getitem__(self, stretch: slice) -> NDArray[np.float64]:
-        start, stop, _ = stretch.indices(len(self))
-        first = max(start - 1, 0)
-        slope: NDArray[np.float64] = np.abs(np.gradient(self.signal[first : stop + 1]))
-        return slope[start - first : stop - first]
-
-
-def _steep_s(signal: Stretches, fs_hz: float, peaks: NDArray[np.int64]) -> float | None:
-    """Median time (s) around a peak in which the smoothed slope exceeds 30% of its highest value."""
-    half = round(STEEP_AROUND_S * fs_hz)
-    width = max(1, round(STEEP_MEAN_S * fs_hz))
-    steep = []
-    for slope in _around(_Slope(signal), fs_hz, peaks, half, half):
-        summed = np.cumsum(np.pad(slope, ((0, 0), (1, 0))), axis=1)
-        smooth = summed[:, width:] - summed[:, :-width]
-        steep.append((smooth > STEEP_SHARE * smooth.max(axis=1, keepdims=True)).sum(axis=1))
-    return float(np.median(np.concatenate(steep)) / fs_hz) if steep else None
 
 
 def _qrs(signal: Stretches, bad: Spans, fs_hz: float, peaks: NDArray[np.int64]) -> _Qrs | None:
     """Measure the waves of the beats that stand on good samples; None where there are too few."""
     half, level = round(QRS_S * fs_hz), round(LEVEL_S * fs_hz)
     up, down = [], []
-    for beats in _around(signal, fs_hz, peaks[~bad.inside(peaks)], half + level, half):
+    for beats in around(signal, fs_hz, peaks[~bad.inside(peaks)], half + level, half):
         waves = beats[:, level:] - np.median(beats[:, :level], axis=1, keepdims=True)
         up.append(waves.max(axis=1))
         down.append(-waves.min(axis=1))
@@ -317,15 +286,22 @@ def _polarity(waves: dict[str, _Qrs]) -> list[Finding]:
         up, down = float(np.median(qrs.up)), float(np.median(qrs.down))
         evidence = {"up_mv": round(up, 3), "down_mv": round(down, 3), "down_share": round(qrs.down_share, 3)}
         if qrs.down_share >= DOWN_SHARE:
-            text = (
-                f"{lead}: the QRS points down in {qrs.down_share:.0%} of beats (median {down:.2f} mV down, {up:.2f} "
-                "up): electrodes exchanged, or this heart's own axis; the direction of P and T waves tells which."
+            text = message(
+                "{lead}: the QRS points down in {share:.0%} of beats (median {down:.2f} mV down, {up:.2f} up): "
+                "electrodes exchanged, or this heart's own axis; the direction of P and T waves tells which.",
+                lead=lead,
+                share=qrs.down_share,
+                down=down,
+                up=up,
             )
             findings.append(Finding("inverted", lead, text, evidence))
         elif min(up, down) >= BIPHASIC_SHARE * max(up, down):
-            text = (
-                f"{lead}: the QRS goes about as far down ({down:.2f} mV) as up ({up:.2f} mV), so a detector may mark "
-                "the R wave in one beat and the S wave in the next."
+            text = message(
+                "{lead}: the QRS goes about as far down ({down:.2f} mV) as up ({up:.2f} mV), so a detector may mark "
+                "the R wave in one beat and the S wave in the next.",
+                lead=lead,
+                down=down,
+                up=up,
             )
             findings.append(Finding("biphasic", lead, text, evidence))
     return findings
@@ -338,7 +314,7 @@ def _einthoven(signals: _Signals, recording: Recording) -> list[Finding]:
     three = [signals[lead][0] for lead in ("I", "II", "III")]
     bad = Spans.merged(edges for lead in ("I", "II", "III") for edges in signals[lead][1])
     squares, count = np.zeros(3), 0
-    for start, stop in spans(recording.samples, round(_CHUNK_S * recording.fs_hz)):
+    for start, stop in spans(recording.samples, round(CHUNK_S * recording.fs_hz)):
         good = ~bad.mask(start, stop)
         lead_i, lead_ii, third = (signal[start:stop][good] for signal in three)
         squares += np.array([np.sum(lead_i**2), np.sum(lead_ii**2), np.sum((lead_i + third - lead_ii) ** 2)])
@@ -348,7 +324,9 @@ def _einthoven(signals: _Signals, recording: Recording) -> list[Finding]:
     rest = float(np.sqrt(mean[2]) / scale) if scale > 0 else 0.0
     if rest <= EINTHOVEN_REST:
         return []
-    text = f"I + III is not II (the rest is {rest:.0%} of I and II): the names of the limb leads are exchanged."
+    text = message(
+        "I + III is not II (the rest is {rest:.0%} of I and II): the names of the limb leads are exchanged.", rest=rest
+    )
     return [Finding("limb-leads", None, text, {"rest": round(rest, 3)})]
 
 
@@ -357,9 +335,11 @@ def _arms(waves: dict[str, _Qrs]) -> list[Finding]:
     lead_i, avr = waves.get("I"), waves.get("aVR")
     if lead_i is None or avr is None or lead_i.down_share < DOWN_SHARE or avr.up_share < DOWN_SHARE:
         return []
-    text = (
-        f"Lead I points down in {lead_i.down_share:.0%} of beats and aVR up in {avr.up_share:.0%}: the electrodes of "
-        "the arms are exchanged, or the heart lies on the right."
+    text = message(
+        "Lead I points down in {down:.0%} of beats and aVR up in {up:.0%}: the electrodes of the arms are exchanged, "
+        "or the heart lies on the right.",
+        down=lead_i.down_share,
+        up=avr.up_share,
     )
     evidence = {"I_down_share": round(lead_i.down_share, 3), "aVR_up_share": round(avr.up_share, 3)}
     return [Finding("arm-electrodes", "I", text, evidence)]
@@ -377,14 +357,19 @@ def paced_rhythm(recording: Recording, annotation: Annotation | None, pacing: Pa
         beats = annotation.beats()
         paced = int(np.isin(beats.symbol, ["/", "f"]).sum())
         if paced:
-            text = f"Paced rhythm: {paced:,} of {len(beats.symbol):,} annotated beats are paced or pacing fusions."
+            text = message(
+                "Paced rhythm: {n} of {total} annotated beats are paced or pacing fusions.",
+                n=paced,
+                total=len(beats.symbol),
+            )
             return [Finding("paced", None, text, {"from": "annotation", "beats": paced})]
     for comment in recording.comments:
         if _PACED.search(comment) and not _DENIED.search(comment):
-            text = f"Paced rhythm, as the header says: {comment.strip()!r}."
+            text = message("Paced rhythm, as the header says: {line}.", line=repr(comment.strip()))
             return [Finding("paced", None, text, {"from": "header"})]
     if pacing:
-        what = "Paced rhythm" if pacing.paced else "Pacing in episodes"
-        text = f"{what}, detected in the signal: {pacing.text}."
+        text = message("Pacing in episodes, detected in the signal: {evidence}.", evidence=pacing.text)
+        if pacing.paced:
+            text = message("Paced rhythm, detected in the signal: {evidence}.", evidence=pacing.text)
         return [Finding("paced", None, text, {"from": "signal", **pacing.summary()})]
     return []

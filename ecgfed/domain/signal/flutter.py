@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.text import count_of
+from ecgfed.base.language import Message, messages, tr_later
 from ecgfed.domain.events.beats import merged
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal import fir
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 #: What such an episode is called.
-FLUTTER = "possible ventricular flutter or fibrillation"
+FLUTTER = tr_later("possible ventricular flutter or fibrillation")
 #: Windows of so many seconds begin every so many seconds, in the pass-band of so many hertz.
 WINDOW_S, STEP_S, PASS_HZ = 4.0, 1.0, (1.0, 20.0)
 #: Leakage below which a window is like flutter or fibrillation, and below which one beside it belongs to the episode:
@@ -60,13 +60,18 @@ def flutter_spans(recording: Recording) -> tuple[tuple[int, int], ...]:
     return tuple((int(start), int(stop)) for start, stop in merged(episodes))
 
 
-def flutter_text(spans: Sequence[tuple[int, int]], fs_hz: float) -> str:
+def flutter_text(spans: Sequence[tuple[int, int]], fs_hz: float) -> Message:
     """Return in a sentence, without a full stop, where there may be flutter or fibrillation."""
     seconds = sum(stop - start for start, stop in spans) / fs_hz
-    first, episodes = spans[0][0] / fs_hz, count_of(len(spans), "episode")
-    where = f"{episodes}, {seconds:.0f} s in all, the first from second {first:.0f}"
-    description = "waves in which no beat can be told, or movement in that rhythm"
-    return f"{FLUTTER[0].upper()}{FLUTTER[1:]} ({where}): {description}"
+    return messages(
+        "Possible ventricular flutter or fibrillation ({n} episode, {seconds:.0f} s in all, the first from second "
+        "{first:.0f}): waves in which no beat can be told, or movement in that rhythm",
+        "Possible ventricular flutter or fibrillation ({n} episodes, {seconds:.0f} s in all, the first from second "
+        "{first:.0f}): waves in which no beat can be told, or movement in that rhythm",
+        len(spans),
+        seconds=seconds,
+        first=spans[0][0] / fs_hz,
+    )
 
 
 def _leakages(recording: Recording, step: int, width: int) -> Floats:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.language import tr_later
 from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.record.leads import ecg_alone
 from ecgfed.domain.record.recording import Recording
@@ -26,7 +27,7 @@ QRS_S, SMOOTH_S = 0.06, 0.02
 MAX_MEASURED, MIN_BEATS = 200, 10
 #: What a stretch without beats is called, how long it lasts at least (twice a pause), how far from the beats at its
 #: ends its amplitude is measured, behind their T waves, and how far apart: windows of ``QRS_S`` overlap (s).
-NO_BEATS, NO_BEATS_S, _BEAT_S, _LOOK_S = "no beats", 6.0, 0.8, 0.1
+NO_BEATS, NO_BEATS_S, _BEAT_S, _LOOK_S = tr_later("no beats"), 6.0, 0.8, 0.1
 
 
 def end_noise(recording: Recording, peaks: NDArray[np.int64], detector: Detector | None = None) -> NDArray[np.bool_]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.text import count_of
+from ecgfed.base.language import Message, message, messages
 from ecgfed.domain.record.leads import ecg_alone
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.pacing_features import LEAST_MV, NAMES, captured, margins, resampling_matrix, window_features
@@ -121,11 +121,16 @@ class Pacing:
         }
 
     @property
-    def text(self) -> str:
+    def text(self) -> Message:
         """The evidence in a sentence, without a full stop."""
-        share = f"{int(self.beats.sum()):,} of {count_of(self.assessed, 'assessed beat')} follow a pacing spike"
-        episodes = f"{count_of(len(self.episodes), 'episode')}, {self.seconds:.0f} s in all"
-        return f"{share} ({episodes})"
+        return messages(
+            "{beats} of {n} assessed beat follow a pacing spike ({episodes}, {seconds:.0f} s in all)",
+            "{beats} of {n} assessed beats follow a pacing spike ({episodes}, {seconds:.0f} s in all)",
+            self.assessed,
+            beats=int(self.beats.sum()),
+            episodes=messages("{n} episode", "{n} episodes", len(self.episodes)),
+            seconds=self.seconds,
+        )
 
 
 @lru_cache(maxsize=1)
@@ -206,10 +211,13 @@ def calibration_pulses(recording: Recording, r_samples: Ints) -> Mask:
     return pulses if pulses.sum() >= MIN_PULSES else np.zeros_like(pulses)
 
 
-def calibration_text(pulses: Mask) -> str:
+def calibration_text(pulses: Mask) -> Message:
     """Return a sentence about calibration pulses among the detected waves (waves,)."""
-    what = "detected waves are rectangular pulses, as of a calibration: no heartbeats, and in no count"
-    return f"{int(pulses.sum()):,} of {len(pulses):,} {what}."
+    return message(
+        "{n} of {total} detected waves are rectangular pulses, as of a calibration: no heartbeats, and in no count.",
+        n=int(pulses.sum()),
+        total=len(pulses),
+    )
 
 
 def mean_score(odds: Floats) -> Floats:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.language import tr_later
 from ecgfed.domain.signal import fir
 from ecgfed.domain.signal.filters import convolved, fill_gaps
 from ecgfed.domain.signal.medians import median_above, running_median
@@ -28,12 +29,12 @@ from ecgfed.domain.signal.spans import Spans
 class Reason(StrEnum):
     """Why a stretch of a lead cannot be used."""
 
-    GAP = "gap"  # no sample was recorded
-    FLAT = "flat"  # nothing connected: less change than an amplifier's own noise
-    RAIL = "rail"  # the recorder's limit was reached
-    SPIKE = "spike"  # one excursion far outside the beats around it
-    NOISE = "noise"  # muscle or other noise, high against the beats
-    BASELINE = "baseline"  # the baseline jumps by more than a beat's height
+    GAP = tr_later("gap")  # no sample was recorded
+    FLAT = tr_later("flat")  # nothing connected: less change than an amplifier's own noise
+    RAIL = tr_later("rail")  # the recorder's limit was reached
+    SPIKE = tr_later("spike")  # one excursion far outside the beats around it
+    NOISE = tr_later("noise")  # muscle or other noise, high against the beats
+    BASELINE = tr_later("baseline")  # the baseline jumps by more than a beat's height
 
 
 #: What leaves nothing to detect a beat in; noise and a moving baseline are left to the detector.

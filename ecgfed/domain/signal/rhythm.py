@@ -18,6 +18,7 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.language import tr_later
 from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.filters import bridge_samples, fill_gaps
@@ -29,7 +30,7 @@ Mask = NDArray[np.bool_]
 
 FILE = "rhythm_weights.json"
 #: What such an episode is called, and the note of its annotation.
-NAME, NOTE = "AF or flutter", "(AFIB"
+NAME, NOTE = tr_later("AF or flutter"), "(AFIB"
 #: A window of so many seconds around each cell of so many; windows at an end are moved inwards.
 WINDOW_S, CELL_S = 30.0, 10.0
 #: Weights of neighbouring windows, and the least sum of those that are assessed.

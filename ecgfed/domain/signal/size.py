@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.language import Message, joined_message, message
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.spans import Spans
 
@@ -90,10 +91,22 @@ def too_large(sizes: list[Size | None]) -> list[Size]:
     return sorted((size for size in sizes if size is not None and size.mv > LARGEST_MV), key=lambda size: -size.mv)
 
 
-def size_text(large: list[Size]) -> str:
+def size_text(large: list[Size]) -> Message:
     """Return one sentence about leads that are too large."""
     first, names = large[0], [size.lead for size in large[1 : 1 + _NAMED]]
-    names += [f"{len(large) - 1 - _NAMED} more"] * (len(large) - 1 > _NAMED)
-    more = f" (and too high in {', '.join(names)})" if names else ""
-    what = f"the {'QRS' if first.of_beats else 'usual excursion'} of {first.lead} is {first.mv:,.0f} mV{more}"
-    return f"{what}, and no electrode gives {LARGEST_MV:g}: are the units right?"
+    more: list[str] = [message("{n} more", n=len(large) - 1 - _NAMED)] * (len(large) - 1 > _NAMED)
+    values = {
+        "lead": first.lead,
+        "mv": first.mv,
+        "more": message(" (and too high in {leads})", leads=joined_message([*names, *more], ", ")) if names else "",
+        "largest": LARGEST_MV,
+    }
+    if first.of_beats:
+        return message(
+            "the QRS of {lead} is {mv:,.0f} mV{more}, and no electrode gives {largest:g}: are the units right?",
+            **values,
+        )
+    return message(
+        "the usual excursion of {lead} is {mv:,.0f} mV{more}, and no electrode gives {largest:g}: are the units right?",
+        **values,
+    )

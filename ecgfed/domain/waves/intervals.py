@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ecgfed.base.language import tr_later
 from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.waves.delineate import BeatWindows, delineate_mean, qrs_bounds, wave_slope, without_qrs
@@ -26,9 +27,12 @@ FIBRILLATION_SHARE = 0.5
 #: A wave that is located in a smaller share of the single beats is none.
 WAVE_SHARE = 0.5
 #: Why an interval is not assessed.
-NOISE, FEW_BEATS, FIBRILLATION, NO_P_WAVE, NO_T_WAVE = (
-    "noise", "too few beats", "atrial fibrillation or flutter", "no P wave", "no T wave",
-)  # fmt: skip
+NOISE, FEW_BEATS = tr_later("noise"), tr_later("too few beats")
+FIBRILLATION, NO_P_WAVE, NO_T_WAVE = (
+    tr_later("atrial fibrillation or flutter"),
+    tr_later("no P wave"),
+    tr_later("no T wave"),
+)
 _P_ONSET, _QRS_ONSET, _QRS_END, _T_END = (POINTS.index(name) for name in ("p_onset", "qrs_onset", "qrs_end", "t_end"))
 
 

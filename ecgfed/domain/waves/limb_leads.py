@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ecgfed.base.language import tr_later
 from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.record.twelve_leads import OF_I_AND_II, limb_lead
@@ -13,7 +14,7 @@ from ecgfed.domain.waves.intervals import NO_P_WAVE, NO_T_WAVE, NOISE
 from ecgfed.domain.waves.lead import lead_windows, rr_intervals
 from ecgfed.domain.waves.points import LEVEL_S, POINTS, Floats, Ints
 
-ISOELECTRIC, NO_QRS = "isoelectric in I and aVF", "no QRS complex"
+ISOELECTRIC, NO_QRS = tr_later("isoelectric in I and aVF"), tr_later("no QRS complex")
 #: A net area below this share of the area itself is isoelectric.
 ISOELECTRIC_SHARE = 0.1
 #: An axis is not assessed where its standard error exceeds so many degrees.

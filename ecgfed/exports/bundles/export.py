@@ -12,6 +12,7 @@ import numpy as np
 from ecgfed import __version__
 from ecgfed.base.errors import BundleError, OptionError
 from ecgfed.base.files import read_json
+from ecgfed.base.language import tr_later
 from ecgfed.base.options import flat_options, merged
 from ecgfed.core.config import HELD_OUT, BundleOptions
 from ecgfed.core.federation.data import training_data
@@ -44,7 +45,7 @@ from ecgfed.exports.device.signatures import Signer
 _OF_CLASS = ("class", "beats", "predicted", "sensitivity", "positive_predictivity", "f1")
 #: Largest offset of a class's logit: odds of 1 to 22,000.
 MAX_OFFSET = 10.0
-INTENDED_USE = "Research use only, not for diagnosis; needs physician over-read."
+INTENDED_USE = tr_later("Research use only, not for diagnosis; needs physician over-read.")
 
 
 @flat_options(BundleOptions)

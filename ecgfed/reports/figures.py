@@ -12,7 +12,8 @@ from ecgfed.domain.events.figure import Figure
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
 from ecgfed.domain.events.rate_episodes import BRADYCARDIA, TACHYCARDIA
 from ecgfed.domain.events.rhythm import At, RhythmEpisodes
-from ecgfed.reports.headline import AF, FEW_INTERVALS, FIBRILLATION_S, STANDSTILL, rhythms_assessed
+from ecgfed.domain.signal.rhythm import SHORTEST_S
+from ecgfed.reports.headline import AF, FEW_INTERVALS, STANDSTILL, is_strip, rhythms_assessed
 from ecgfed.reports.interval_table import TITLES, Overall, error_text
 from ecgfed.reports.markup import clock
 from ecgfed.reports.recording_parts import RecordingParts
@@ -20,7 +21,8 @@ from ecgfed.reports.st_trend import st_figures
 
 NO_BEAT, NO_CLASS = tr_later("no beat was counted"), tr_later("the labels know no such class")
 _NO_INTERVAL = tr_later("not measured")
-_PACED, _SHORT = "not detected in a paced rhythm", "episodes shorter than 30 s are not detected"
+_PACED, _SHORT = "not detected in a paced rhythm", f"not detected in recordings shorter than {SHORTEST_S:g} s"
+_UNREAD = "no part of the signal can be assessed"
 _FEW, _NO_RUN = "too few intervals can be used", "no certain run"
 _SYMPTOMS = "the patient's events are listed; what the patient felt is not assessed"
 #: Times of patient events beside their count at most.
@@ -48,13 +50,12 @@ def not_assessed(parts: RecordingParts) -> list[tuple[str, str]]:
     events = parts.events
     ectopic = ((Kind.VENTRICULAR, tr("Ventricular ectopy")), (Kind.SUPRA, tr("Supraventricular ectopy")))
     marked = any(rhythm.source == "labels" for rhythm in parts.rhythms)
-    af = tr(
-        "episodes shorter than 30 s, in a paced rhythm, and flutter with regular intervals are missed; the two are not "
-        "told apart"
-    )
     return [
         *((title, translated(_no_ectopy(parts, kind))) for kind, title in ectopic if events.ectopic[kind] is None),
-        (tr("Atrial fibrillation and flutter"), tr("only as marked in the labels' file") if marked else af),
+        (
+            tr("Atrial fibrillation and flutter"),
+            tr("only as marked in the labels' file") if marked else _fibrillation_limits(parts),
+        ),
         (
             tr("Ventricular flutter and fibrillation"),
             tr("typical waves raise a warning, others may be counted as beats"),
@@ -73,6 +74,23 @@ def not_assessed(parts: RecordingParts) -> list[tuple[str, str]]:
             else tr("not part of the recording"),
         ),
     ]
+
+
+def _fibrillation_limits(parts: RecordingParts) -> str:
+    """Return which fibrillation and flutter a report misses."""
+    if parts.duration_s < SHORTEST_S:
+        return tr("not assessed in a recording shorter than {seconds:g} s", seconds=SHORTEST_S)
+    if parts.fibrillation_from_s is None:
+        return tr("no part of the signal can be assessed")
+    if is_strip(parts.fibrillation_from_s, parts.duration_s):
+        return tr(
+            "the recording is judged as a whole: episodes in a part of it, in a paced rhythm, and flutter with regular "
+            "intervals are missed, none is excluded before or after it; the two are not told apart"
+        )
+    return tr(
+        "episodes shorter than 30 s, in a paced rhythm, and flutter with regular intervals are missed; the two are not "
+        "told apart"
+    )
 
 
 def _no_ectopy(parts: RecordingParts, kind: Kind) -> str:
@@ -241,10 +259,12 @@ def _intervals(parts: RecordingParts) -> Iterator[Figure]:
 
 def _rhythms(parts: RecordingParts) -> Iterator[Figure]:
     """Yield time and share of the rhythms that are looked for, then the time of all others."""
-    assessed = rhythms_assessed(parts.events, parts.duration_s)
+    assessed = rhythms_assessed(parts.events, parts.duration_s, parts.fibrillation_from_s)
     marked = any(rhythm.source == "labels" for rhythm in parts.rhythms)
     paced = any(rhythm.rhythm == "paced" and rhythm.source == "signal" for rhythm in parts.rhythms)
-    not_detected = _PACED if paced else _SHORT if parts.duration_s < FIBRILLATION_S else ""
+    not_detected = _SHORT if parts.duration_s < SHORTEST_S else _UNREAD if parts.fibrillation_from_s is None else ""
+    not_detected = _PACED if paced else not_detected
+    strip = is_strip(parts.fibrillation_from_s, parts.duration_s)
     seconds = dict.fromkeys(dict(_RHYTHMS.values()), 0.0)
     other: list[RhythmEpisodes] = []
     for rhythm in parts.rhythms:
@@ -257,7 +277,9 @@ def _rhythms(parts: RecordingParts) -> Iterator[Figure]:
         looked_for = title in assessed or bool(title == AF and marked and parts.events.counted)
         known = (looked_for and not missing) or seconds[title] > 0
         reason = "" if known else NO_BEAT if not parts.events.counted else missing or _FEW
-        remark = "as marked in the labels' file" if known and title == AF and marked else ""
+        remark = ""
+        if known and title == AF and (marked or strip):
+            remark = "as marked in the labels' file" if marked else "judged as a whole; nothing is known of other times"
         time, share = round(seconds[title], 3), 100 * seconds[title] / parts.duration_s
         words = title.capitalize()
         yield Figure(f"{name}_s", f"{words}, time", "s", time if known else None, reason, remark=remark)

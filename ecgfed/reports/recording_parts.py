@@ -270,6 +270,8 @@ class RecordingParts:
         rr_range_s: shortest and longest interval between two normal beats, in seconds; None with few of them.
         st: its ST level as a trend, experimental; None where it was not measured.
         disclosure: every minute of the recording; None where it was not requested.
+        fibrillation_from_s: the shortest episode of atrial fibrillation that is detected in the signal, in seconds, the
+            whole of a strip; None where it was not assessed there.
         language: of the page; warnings, notes and names are English texts that the page translates.
     """
 
@@ -308,6 +310,7 @@ class RecordingParts:
     rr_range_s: tuple[float, float] | None = None
     st: StTrend | None = None
     disclosure: Disclosure | None = None
+    fibrillation_from_s: float | None = None
     language: str = "en"
 
     @property

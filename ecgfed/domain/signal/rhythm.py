@@ -188,12 +188,24 @@ def averaged(odds: Floats) -> Floats:
     return np.where(weight >= LEAST_WEIGHT, total / np.maximum(weight, 1), np.nan)
 
 
+def shortest_episode_s(odds: Floats, duration_s: float) -> float | None:
+    """Return the length of the shortest episode that is detected by the log-odds (cells,), in seconds.
+
+    That is the whole of a strip. None where no window is assessed.
+    """
+    if duration_s <= STRIP_S:
+        return duration_s if duration_s >= SHORTEST_S and bool(np.isfinite(odds).any()) else None
+    return EPISODE_S if bool(np.isfinite(averaged(odds)).any()) else None
+
+
 def episodes(odds: Floats, duration_s: float, weights: Weights | None = None) -> RhythmEpisodes:
     """Return the episodes by the log-odds (cells,) of the windows, NaN where not assessed."""
     of = packaged_weights() if weights is None else weights
+    if shortest_episode_s(odds, duration_s) is None:
+        return RhythmEpisodes(NAME, ())
     if duration_s <= STRIP_S:
         known = odds[np.isfinite(odds)]
-        if duration_s < SHORTEST_S or not len(known) or _probability(known.mean()) <= STRIP:
+        if _probability(known.mean()) <= STRIP:
             return RhythmEpisodes(NAME, ())
         certainty = _probability(of.strip[0] * known.mean() + of.strip[1])
         return RhythmEpisodes(NAME, ((0.0, duration_s),), certainty=(float(certainty),))

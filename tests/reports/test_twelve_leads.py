@@ -209,3 +209,58 @@ def test_the_printed_sheet_is_true_to_scale(used: dict[str, Any]) -> None:
     assert used["printed_scale"] == "25 mm/s, 10 mm/mV"
     assert used["printed"]["wide"] == pytest.approx(265, abs=0.1)
     assert used["printed"]["high"] <= 120
+
+
+def renamed(leads: dict[str, np.ndarray], **names: str) -> dict[str, np.ndarray]:
+    return {names.get(name, name): signal for name, signal in leads.items()}
+
+
+def test_iec_names_have_a_sheet_by_einthovens_and_goldbergers_equations(tmp_path: Path) -> None:
+    """C1 to C6 are V1 to V6; R, L and F may be aVR or a potential, so the limb leads follow from I and II."""
+    chest = {f"V{number}": f"C{number}" for number in range(1, 7)}
+    iec = renamed(dipole_leads(20), aVR="R", aVL="L", aVF="F", **chest)
+    report = reported(tmp_path, iec)
+    assert report.parts.twelve is not None
+    assert set(report.parts.twelve.derived) == {"aVR", "aVL", "aVF"}
+    assert report.to_dict()["twelve_leads"]["qrs_axis_deg"]["value"] == pytest.approx(20, abs=3)
+    assert "no-twelve-leads" not in dict(report.parts.notes)
+
+
+@pytest.mark.parametrize("lead", ["I", "II", "III", "V3"])
+def test_why_there_is_no_sheet_is_on_the_page(lead: str, tmp_path: Path) -> None:
+    """Two leads of a name are ambiguous, and one that is missing cannot be derived; III alone can."""
+    leads = dipole_leads()
+    header = write_twelve(tmp_path, "twice", leads).with_suffix(".hea")
+    text = header.read_text()
+    header.write_text(re.sub(rf" {'V4' if lead == 'V3' else 'aVF'}$", f" {lead}", text, flags=re.MULTILINE))
+    how: dict[str, Any] = {"leads": "#2"} if lead == "II" else {}
+    twice = ecgfed.report(header.with_suffix(""), **how)
+    assert isinstance(twice, RecordingReport)
+    assert (twice.parts.twelve is None) == (lead != "III")
+    missing = reported(tmp_path, {name: signal for name, signal in leads.items() if name != "V6"}, "missing")
+    for report, reason in ((twice, f"2 leads are named {lead}"), (missing, "no lead is named V6.")):
+        if report.parts.twelve is None:
+            assert reason in dict(report.parts.notes)["no-twelve-leads"]
+            assert reason in report.html
+
+
+def test_few_leads_are_no_twelve(tmp_path: Path) -> None:
+    leads = dipole_leads()
+    report = reported(tmp_path, {name: leads[name] for name in ("I", "II", "V1", "V5")})
+    assert "no-twelve-leads" not in dict(report.parts.notes)
+
+
+@pytest.mark.parametrize("flat", ["II", "I", "V2"])
+def test_a_flat_lead_is_named_and_never_the_one_that_is_read(flat: str, tmp_path: Path) -> None:
+    leads = dipole_leads()
+    leads[flat] = np.zeros_like(leads[flat])
+    record = write_twelve(tmp_path, "flat", leads)
+    beats = labels(tmp_path / "flat.csv")
+    for how in ({}, {"labels": beats}):
+        report = ecgfed.report(record, **how)
+        assert isinstance(report, RecordingReport)
+        assert report.parts.lead == ("I" if flat == "II" else "II")
+        assert report.parts.events.counted >= 10
+        assert f"{flat} (flat)" in dict(report.parts.warnings)["unusable-leads"]
+        assert ("is read in its place" in dict(report.parts.warnings).get("file", "")) == (flat == "II")
+    assert ecgfed.report(record, leads=flat, labels=beats).parts.lead == flat  # a lead that is named is read

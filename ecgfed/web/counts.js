@@ -231,7 +231,8 @@ const EcgCounts = (() => {
     };
   }
 
-  const withholds = (rules, low, total) => low >= rules.withheld_beats && 100 * low > rules.withheld_percent * total;
+  const mostlyLow = (rules, low, total) => 100 * low > rules.withheld_percent * total;
+  const withholds = (rules, low, total) => low >= rules.withheld_beats && mostlyLow(rules, low, total);
 
   /** Return why a count is withheld for low confidence, as a sentence and its values; null where it is not. */
   function lowConfidence(counts, lowOfAll, rules) {
@@ -241,7 +242,8 @@ const EcgCounts = (() => {
       const about = L.trLater("About {total}, {low} of them of low confidence (more than {percent:g}%): to be reviewed, no finding.");
       return [about, { total: counts.total, low, percent }];
     }
-    if (counts.total - low >= rules.withheld_beats || !withholds(rules, lowOfAll, counts.counted)) return null;
+    const doubtful = counts.total ? withholds : mostlyLow;
+    if (counts.total - low >= rules.withheld_beats || !doubtful(rules, lowOfAll, counts.counted)) return null;
     const none = L.trLater("None detected, but {low} of all {counted} beats are of low confidence (more than {percent:g}%): not assessed.");
     const some = L.trLater("{n} detected, but {low} of all {counted} beats are of low confidence (more than {percent:g}%): not assessed.");
     return [counts.total ? some : none, { n: counts.total, low: lowOfAll, counted: counts.counted, percent }];

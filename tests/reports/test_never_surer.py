@@ -90,4 +90,4 @@ def test_blanks_are_no_conclusion_and_fhir_has_no_control_characters(short: Reco
     ecgfed.report(record, labels=labels, edits=edits, out=tmp_path / "page.html", formats="fhir")
     entries = json.loads((tmp_path / "page.fhir.json").read_text(encoding="utf-8"))["entry"]
     stated = [entry["resource"]["conclusion"] for entry in entries if "conclusion" in entry["resource"]]
-    assert stated == ["No ectopy.\n\tSigned"]
+    assert stated == [r"No\x07 ectopy." "\n\tSigned"]

@@ -93,6 +93,7 @@ class ListedEvent:
         strip: the number of the first strip that shows where it begins; None where none does.
         text: of a patient event what the patient or the recorder states, where it may be shown.
         context: of a patient event the ectopic beats and rhythms around it.
+        undetected: how many of a run's beats are waves that may be undetected beats.
     """
 
     kind: str
@@ -108,6 +109,7 @@ class ListedEvent:
     strip: int | None = None
     text: str = ""
     context: str = ""
+    undetected: int = 0
 
     def to_dict(self) -> dict[str, object]:
         """Return a JSON-ready dictionary."""

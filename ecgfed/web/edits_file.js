@@ -80,6 +80,6 @@ const EcgEditsFile = (() => {
   /** Return whether a page may save these edits: fewer samples than a reader takes, which on lines of their own are 64 MiB. */
   const hasRoom = (edits) => edits.length <= MAX_EDITS && edits.reduce((sum, { samples }) => sum + samples.length, 0) <= 0.8 * MAX_SAMPLES;
 
-  return { FORMAT, VERSION, NO_BEAT, TEXTS, isName, hasRoom, problemWith, visible };
+  return { FORMAT, VERSION, NO_BEAT, TEXTS, isName, isText, hasRoom, problemWith, visible };
 })();
 if (typeof module !== "undefined") module.exports = EcgEditsFile;

@@ -265,6 +265,7 @@ const EcgWords = (() => {
     const value = event.confidence;
     if (value !== null) parts.push(event.kind === "rhythm" ? tr("certainty {value:.2f}", { value }) : tr("mean probability {value:.2f}", { value }));
     if (event.uncertain) parts.push(tr("{n} of low confidence", { n: event.uncertain }));
+    if (event.undetected) parts.push(tr("one beat may be undetected"));
     return parts.join(", ") || "-";
   }
 

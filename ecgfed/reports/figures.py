@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 from ecgfed.base.language import tr, tr_later, translated
 from ecgfed.base.text import count_of
+from ecgfed.domain.events.axis import AXES
+from ecgfed.domain.events.certainty import SHORTEST_S
 from ecgfed.domain.events.ectopy import Ectopy
-from ecgfed.domain.events.figure import Figure
+from ecgfed.domain.events.figure import Figure, Measurement
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
 from ecgfed.domain.events.rate_episodes import BRADYCARDIA, TACHYCARDIA
 from ecgfed.domain.events.rhythm import At, RhythmEpisodes
-from ecgfed.domain.signal.rhythm import SHORTEST_S
 from ecgfed.reports.headline import AF, FEW_INTERVALS, STANDSTILL, is_strip, rhythms_assessed
 from ecgfed.reports.interval_table import TITLES, Overall, error_text
 from ecgfed.reports.markup import clock
@@ -31,6 +32,7 @@ _TIMES = 20
 _DAY_S = (23 * 3600.0, 25 * 3600.0)
 _MEAN, _MEAN_24H = ("103205-1", "Mean heart rate"), ("41924-2", "Heart rate 24 hour mean")
 _LOWEST_24H, _HIGHEST_24H = ("8883-1", "Heart rate 24 hour minimum"), ("8873-2", "Heart rate 24 hour maximum")
+_AXIS_CODES = {"qrs_axis_deg": ("8632-2", "QRS axis")}
 _SDNN = ("80404-7", "R-R interval.standard deviation (Heart rate variability)")
 #: What a rhythm is called in a report and in files of labels -> the rhythm that is looked for, and its figure's name.
 _RHYTHMS = {
@@ -97,10 +99,14 @@ def _no_ectopy(parts: RecordingParts, kind: Kind) -> str:
     return parts.events.withheld.get(kind, NO_CLASS if parts.events.counted else NO_BEAT)
 
 
-def figures(parts: RecordingParts) -> tuple[Figure, ...]:
+def figures(parts: RecordingParts, lead: str = "one lead") -> tuple[Figure, ...]:
     """Return every figure of a report, in its order. Names and their order are the same for every recording.
 
     The figures of rhythms that only some recordings have, ``OTHER_RHYTHM``, come last.
+
+    Args:
+        parts: the content of the report.
+        lead: what the lead in use is called, in remarks; the recording's own name of it may name the patient.
     """
     return (
         *_recording(parts),
@@ -108,7 +114,8 @@ def figures(parts: RecordingParts) -> tuple[Figure, ...]:
         *_variability(parts),
         *_ectopy(parts, Kind.VENTRICULAR),
         *_ectopy(parts, Kind.SUPRA),
-        *_intervals(parts),
+        *_intervals(parts, lead),
+        *_axes(parts),
         *st_figures(parts.st),
         *_rhythms(parts),
     )
@@ -237,7 +244,7 @@ def _no_intervals(parts: RecordingParts) -> Iterator[tuple[str, str]]:
             yield title, overall.not_assessed
 
 
-def _intervals(parts: RecordingParts) -> Iterator[Figure]:
+def _intervals(parts: RecordingParts, lead: str) -> Iterator[Figure]:
     """Yield the intervals of the average normal beat, the median of the hours."""
     missing = dict(_no_intervals(parts))
     for name, key, title, code in (
@@ -251,10 +258,18 @@ def _intervals(parts: RecordingParts) -> Iterator[Figure]:
         if not overall or overall.value is None:
             yield Figure(name, title, "ms", None, missing[TITLES[key]], loinc)
             continue
-        remark = "of the average normal beat in one lead"
+        remark = f"of the average normal beat in {lead}"
         if title.startswith("Q-T"):
             remark += f"; the end of T in one lead was {error_text('t_end')} ms late against a cardiologist's marks"
         yield Figure(name, title, "ms", overall.value, loinc=loinc, remark=remark)
+
+
+def _axes(parts: RecordingParts) -> Iterator[Figure]:
+    """Yield the axes of the average normal beat in the frontal plane."""
+    for name, title in AXES.items():
+        axis = Measurement(None, None, 0, "no twelve leads") if parts.twelve is None else parts.twelve.axes[name]
+        remark = "" if axis.value is None else "of the average normal beat, by the net areas in I and aVF"
+        yield Figure(name, title, "deg", axis.value, axis.not_assessed, _AXIS_CODES.get(name), remark)
 
 
 def _rhythms(parts: RecordingParts) -> Iterator[Figure]:

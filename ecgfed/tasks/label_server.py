@@ -136,8 +136,10 @@ class LabelStore:
             try:
                 write_together({self.actions_path: document, self.file: labels_csv(self.data, rows)})
             except (EcgfedError, OSError) as problem:
-                known = isinstance(problem, EcgfedError)  # the page shows no folder of this machine
-                message = error_line(problem, self.file.parent) if known else problem.strerror or "cannot be written"
+                if isinstance(problem, EcgfedError):
+                    message = error_line(problem, self.file.parent)  # the page shows no folder of this machine
+                else:
+                    message = problem.strerror or "cannot be written"
                 raise RefusedError(HTTPStatus.INSUFFICIENT_STORAGE, message) from problem
             self.state, self.labels = state, len(rows)
         return {"revision": state["revision"]}

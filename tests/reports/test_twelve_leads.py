@@ -1,10 +1,14 @@
 """Reports of twelve leads, and of recordings of at most a minute."""
 
+import csv
+import json
 import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
+import pydicom
 import pytest
 from browser_driver import driven, opened
 from record_files import write_leads
@@ -14,6 +18,7 @@ import ecgfed
 from ecgfed.domain.record.twelve_leads import STANDARD_LEADS
 from ecgfed.reports.recording_report import RecordingReport
 
+SCHEMA = Path(__file__).parents[1] / "data" / "fhir" / "fhir-r4.schema.json"
 HOLTER = ("Heart rate variability", "Beats hour by hour", "timeline-slider", "burden", "Slowest minute", "Busiest hour")
 ROWS = {"I": 0, "aVR": 0, "V1": 0, "V4": 0, "II": 1, "aVL": 1, "V2": 1, "V5": 1, "III": 2, "aVF": 2, "V3": 2, "V6": 2}
 COLUMNS = {name: number // 3 for number, name in enumerate(STANDARD_LEADS)}
@@ -264,3 +269,38 @@ def test_a_flat_lead_is_named_and_never_the_one_that_is_read(flat: str, tmp_path
         assert f"{flat} (flat)" in dict(report.parts.warnings)["unusable-leads"]
         assert ("is read in its place" in dict(report.parts.warnings).get("file", "")) == (flat == "II")
     assert ecgfed.report(record, leads=flat, labels=beats).parts.lead == flat  # a lead that is named is read
+
+
+def test_axes_and_the_lead_of_the_intervals_are_in_the_files_for_other_programs(tmp_path: Path) -> None:
+    """The dipole's direction, by the schema of FHIR R4; the lead's name is no person's, so it is stated."""
+    reported(tmp_path, dipole_leads(-45, p_deg=60), out=tmp_path / "page.html", formats="fhir,table,dicom")
+    bundle = json.loads((tmp_path / "page.fhir.json").read_text())
+    assert list(jsonschema.Draft6Validator(json.loads(SCHEMA.read_text())).iter_errors(bundle)) == []
+    resources = [entry["resource"] for entry in bundle["entry"]]
+    of = {one["code"]["text"]: one for one in resources if one["resourceType"] == "Observation"}
+    (row,) = csv.DictReader((tmp_path / "page.csv").read_text().splitlines())
+    dicom = pydicom.dcmread(tmp_path / "page.dcm")
+    texts = [
+        str(note.UnformattedTextValue) for note in dicom.WaveformAnnotationSequence if "UnformattedTextValue" in note
+    ]
+    for title, name, code, degrees in (
+        ("QRS axis", "qrs_axis_deg", "8632-2", -45),
+        ("P axis", "p_axis_deg", "p_axis_deg", 60),
+        ("T axis", "t_axis_deg", "t_axis_deg", 40),
+    ):
+        quantity = of[title]["valueQuantity"]
+        assert (quantity["code"], quantity["value"]) == ("deg", pytest.approx(degrees, abs=10))
+        assert of[title]["code"]["coding"][0]["code"] == code
+        assert float(row[name]) == quantity["value"]
+        assert any(text.startswith(f"{title}: ") for text in texts)
+    for title in ("P-R Interval", "QRS duration", "Q-T interval"):
+        assert "in II alone" in of[title]["note"][0]["text"]
+    assert "in II alone" in row["remarks"]
+    one_lead = reported(
+        tmp_path, {"Smith": dipole_leads()["II"]}, "one", out=tmp_path / "other.html", formats="fhir,table"
+    )
+    assert one_lead.parts.intervals is not None
+    files = [(tmp_path / f"other{end}").read_text() for end in (".fhir.json", ".csv")]
+    assert not any("Smith" in text for text in files)
+    (row,) = csv.DictReader(files[1].splitlines())
+    assert (row["qrs_axis_deg"], "qrs_axis_deg" in row["not_assessed"]) == ("", True)

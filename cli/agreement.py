@@ -20,8 +20,8 @@ _LISTED = 50
 
 
 def agreement_command(
-    first: Annotated[Path, typer.Argument(metavar="FIRST", help="A reader's table of labels, as 'label' saves it.")],
-    second: Annotated[Path, typer.Argument(metavar="SECOND", help="Another reader's table of the same recording.")],
+    first: Annotated[Path, typer.Argument(metavar="FIRST", help="A reader's labels: of 'label', WFDB, or edits.")],
+    second: Annotated[Path, typer.Argument(metavar="SECOND", help="Another reader's of the same recording.")],
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:

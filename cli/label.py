@@ -91,7 +91,7 @@ def label_command(
     from ecgfed.tasks.second_reader import READER, SecondReading, second_reader_page
 
     started = time.perf_counter()
-    _check_second(second, reader, count, minutes)
+    _check_second(second, reader, count, minutes, force=force)
     with Output(json_output=json_output, quiet=quiet).reporter() as progress:
         make = (
             partial(label, record, out, count=count, minutes=minutes, force=force)
@@ -128,11 +128,11 @@ def label_command(
         _print(labelling, ended, elapsed, record, typed + " --force" * force)
 
 
-def _check_second(second: Path | None, reader: str | None, count: int, minutes: float | None) -> None:
-    """Refuse options that choose beats where a first reader's labels name them; raises OptionError."""
+def _check_second(second: Path | None, reader: str | None, count: int, minutes: float | None, *, force: bool) -> None:
+    """Refuse options of the model's choice of beats where a first reader's labels name them; raises OptionError."""
     if second is None and reader is not None:
         raise OptionError("reader", "is given without a first reader", param("second"), code="conflict")
-    for name, given in (("count", count != _COUNT), ("minutes", minutes is not None)):
+    for name, given in (("count", count != _COUNT), ("minutes", minutes is not None), ("force", force)):
         if second is not None and given:
             action = "leave it out"
             raise OptionError(

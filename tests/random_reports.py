@@ -84,6 +84,7 @@ def random_labelled(rng: np.random.Generator, beats: int) -> tuple[Labelled, Lea
         probability=probability,
         out_of_distribution=some(beats, 0.3, 0.5) if by_model else None,
         undetected=None if rng.random() < 0.3 else rng.integers(0, 4, max(beats - 1, 0)).astype(np.uint8),
+        fibrillation_from_s=(None, samples / FS_HZ, 30.0)[beats % 3],
     )
     return labelled, LeadQuality(samples, FS_HZ, tuple(stretches))
 
@@ -170,7 +171,8 @@ def draft_of(reading: Reading) -> list[str]:
     """The draft of a reading's conclusion."""
     beats, events, lead = reading.beats, reading.events, lead_rows(reading)[0]
     rhythms = (*(reading.labelled.rhythms or ()), *rate_episodes(beats, events.rules))
-    return list(conclusion_draft(events, rhythms, reading.recording.duration_s, lead.name, lead.percent))
+    from_s, duration_s = reading.labelled.fibrillation_from_s, reading.recording.duration_s
+    return list(conclusion_draft(events, rhythms, duration_s, lead.name, lead.percent, from_s))
 
 
 def _ectopy(counts: Ectopy | None) -> dict[str, Any] | None:

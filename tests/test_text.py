@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ecgfed.base.text import closest, count_of, listed, safe_json, safe_text
+from ecgfed.base.text import closest, count_of, listed, safe_json, safe_text, visible_text
 
 #: Python's own tables of Unicode, not ours: what turns the writing direction.
 TURNING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
@@ -27,6 +27,15 @@ def test_a_terminal_obeys_nothing_of_it(text: str) -> None:
     assert len(shown.splitlines()) <= 1
     shown.encode()
     assert safe_text(shown) == shown
+
+
+@given(anything)
+@example("12 \u202e34\u202c\r\n\t\x0b56\x00\u2028\U000e0041")
+def test_text_of_several_lines_is_in_the_order_it_is_read(text: str) -> None:
+    shown = visible_text(text)
+    assert set(obeyed(shown)) <= {"\n", "\t"}
+    assert visible_text(shown) == shown
+    assert len(shown.splitlines()) <= len(text.split("\n")) + text.count("\r")
 
 
 @pytest.mark.parametrize(

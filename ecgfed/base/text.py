@@ -22,7 +22,20 @@ def safe_text(text: str) -> str:
     Line ends and tabs become spaces; the characters in ``_HIDDEN`` become Python escapes: ``\\x1b``, ``\\u202e``. Text
     that is already safe is returned unchanged.
     """
-    return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), _LINE_ENDS.sub(" ", text))
+    return _HIDDEN.sub(_escape, _LINE_ENDS.sub(" ", text))
+
+
+def visible_text(text: str) -> str:
+    """Return text of several lines with the characters in ``_HIDDEN`` as Python escapes, but line feeds and tabs.
+
+    No character then changes the order in which the others are read. Other ends of lines are line feeds.
+    """
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _HIDDEN.sub(lambda match: match[0] if match[0] in "\n\t" else _escape(match), lines)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
 
 
 def shortened(text: str, max_length: int = 100) -> str:

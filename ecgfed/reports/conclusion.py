@@ -13,7 +13,7 @@ from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import FIBRILLATION, POSSIBLE, Pauses, Rates, RhythmEpisodes, to_review
 from ecgfed.domain.events.series import Series
-from ecgfed.reports.headline import FEW_INTERVALS, FIBRILLATION_S
+from ecgfed.reports.headline import FEW_INTERVALS, is_strip
 from ecgfed.reports.markup import clock, per_cent
 
 #: What marks a draft, a conclusion that a reader accepted or wrote, and one of these whose draft differs by now.
@@ -78,6 +78,10 @@ SENTENCES = {
     "no_af": tr_later(
         "No atrial fibrillation of {seconds:g} s or longer detected; flutter with regular intervals not assessed."
     ),
+    "no_af_strip": tr_later(
+        "No atrial fibrillation detected in this recording of {seconds:.0f} s, none excluded before or after it; "
+        "flutter with regular intervals not assessed."
+    ),
     "no_af_marked": tr_later("No atrial fibrillation marked in the labels' file."),
     "af_paced": tr_later("Atrial fibrillation not assessed where the rhythm is paced."),
     "af_open": tr_later("Atrial fibrillation not assessed."),
@@ -88,7 +92,12 @@ _KINDS = ((Kind.VENTRICULAR, "ventricular", "VT"), (Kind.SUPRA, "supraventricula
 
 
 def conclusion_draft(
-    events: Events, rhythms: Sequence[RhythmEpisodes], duration_s: float, lead: str, usable_percent: float
+    events: Events,
+    rhythms: Sequence[RhythmEpisodes],
+    duration_s: float,
+    lead: str,
+    usable_percent: float,
+    fibrillation_from_s: float | None,
 ) -> tuple[str, ...]:
     """Return the lines of the draft: rhythm and rate; ectopy; episodes, pauses and what limits the figures.
 
@@ -98,6 +107,8 @@ def conclusion_draft(
         duration_s: length of the recording in seconds.
         lead: the lead that was read.
         usable_percent: usable share of that lead.
+        fibrillation_from_s: the shortest episode of atrial fibrillation that is detected in the signal, in seconds; the
+            whole of a strip; None where it was not assessed there.
     """
     named = [part for rhythm in rhythms for part in by_certainty(rhythm)]
     underlying = _underlying(named, duration_s)
@@ -108,7 +119,7 @@ def conclusion_draft(
     third += _pauses(events.pauses, events.rules.pause_s)
     third += [_share("episodes", rhythm, duration_s) for rhythm in others if rhythm.source == "rates"]
     if not any(rhythm.rhythm in FIBRILLATION for rhythm in rhythms):
-        third.append(_no_fibrillation(rhythms, assessed=bool(events.counted) and duration_s >= FIBRILLATION_S))
+        third.append(_no_fibrillation(rhythms, duration_s, fibrillation_from_s if events.counted else None))
     if not any("AV block" in rhythm.rhythm for rhythm in rhythms):
         third.append(_filled("block"))
     if 100 - usable_percent >= _UNUSABLE_PERCENT:
@@ -142,13 +153,15 @@ def _share(name: str, rhythm: RhythmEpisodes, duration_s: float) -> str:
     )
 
 
-def _no_fibrillation(rhythms: Sequence[RhythmEpisodes], *, assessed: bool) -> str:
+def _no_fibrillation(rhythms: Sequence[RhythmEpisodes], duration_s: float, from_s: float | None) -> str:
     """Return the sentence where no atrial fibrillation is among the rhythms."""
     if any(rhythm.source == "labels" for rhythm in rhythms):
         return _filled("no_af_marked")
     if any(rhythm.rhythm == "paced" for rhythm in rhythms):
         return _filled("af_paced")
-    return _filled("no_af", seconds=FIBRILLATION_S) if assessed else _filled("af_open")
+    if from_s is None:
+        return _filled("af_open")
+    return _filled("no_af_strip" if is_strip(from_s, duration_s) else "no_af", seconds=from_s)
 
 
 def _rate(rates: Rates) -> str:

@@ -37,6 +37,7 @@ def editing_data(reading: Reading, recording: str, beats: str) -> dict[str, Any]
         "fs": fs_hz,
         "samples": reading.recording.samples,
         "usable_percent": 100 * quality.usable_s * quality.fs_hz / quality.samples,
+        "fibrillation_from_s": base.fibrillation_from_s,
         "unusable": reading.beats.unusable.tolist(),
         **_beats_before(base),
         "provisional": base.provisional,

@@ -144,6 +144,7 @@ def _runs(beats: Beats, kind: Kind, counts: Ectopy, gallery: Sequence[Drawn]) ->
             run.uncertain,
             run.cut,
             _strip_at(run.start_s, gallery),
+            undetected=run.undetected,
         )
         for run in counts.runs
     ]
@@ -199,7 +200,9 @@ def _patient_event(
     if not beats.assessed[inside].any():
         context = [message("no beat counted")]
     elif not context:
-        context = [message("no ectopic beat")]
+        low = 0 if beats.uncertain is None else int((beats.assessed[inside] & beats.uncertain[inside]).sum())
+        unsure = events.rules.mostly_low(low, int(beats.assessed[inside].sum()))
+        context = [message("ectopic beats not assessed") if unsure else message("no ectopic beat")]
     for rhythm in rhythms:
         if any(begin < stop and end > start for begin, end in rhythm.episodes):
             name = name_message(rhythm.rhythm)
@@ -244,4 +247,6 @@ def _confidence(event: ListedEvent) -> str:
         parts.append(tr(certainty if event.kind == "rhythm" else probability, value=event.confidence))
     if event.uncertain:
         parts.append(tr("{n} of low confidence", n=event.uncertain))
+    if event.undetected:
+        parts.append(tr("one beat may be undetected"))
     return ", ".join(parts) or "-"

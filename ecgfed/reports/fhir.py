@@ -4,7 +4,6 @@ https://hl7.org/fhir/R4/diagnosticreport.html and observation.html. What was not
 ``dataAbsentReason``. No resource names a patient or a time unless the user states them.
 """
 
-import re
 from datetime import time
 from html import escape
 
@@ -17,8 +16,6 @@ _TERMINOLOGY = "http://terminology.hl7.org/CodeSystem"
 _SYSTEMS = {LOINC: "http://loinc.org", OWN_SYSTEM: f"urn:oid:{OWN_SYSTEM}"}
 _START = "start_time_of_day"
 _UCUM = "http://unitsofmeasure.org"
-#: Characters that no string of FHIR holds.
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 #: Printable names of UCUM codes.
 _UNITS = {"1": "", "/min": "beats/minute"}
 
@@ -50,7 +47,7 @@ def fhir_bundle(document: Document, duration_s: float) -> Json:
         "text": _narrative(document),
     }
     if document.conclusion:  # a draft is nobody's conclusion
-        report["conclusion"] = _CONTROL.sub("", document.conclusion)
+        report["conclusion"] = document.conclusion
     resources = [("report", report), ("device", device), *zip(names, observations, strict=True)]
     return {
         "resourceType": "Bundle",

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 
 from ecgfed.base.language import tr, tr_later, translated
 from ecgfed.base.text import count_of
+from ecgfed.domain.events.axis import AXES
+from ecgfed.domain.events.certainty import SHORTEST_S
 from ecgfed.domain.events.ectopy import Ectopy
-from ecgfed.domain.events.figure import Figure
+from ecgfed.domain.events.figure import Figure, Measurement
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
 from ecgfed.domain.events.rate_episodes import BRADYCARDIA, TACHYCARDIA
 from ecgfed.domain.events.rhythm import At, RhythmEpisodes
-from ecgfed.reports.headline import AF, FEW_INTERVALS, FIBRILLATION_S, STANDSTILL, rhythms_assessed
+from ecgfed.reports.headline import AF, FEW_INTERVALS, STANDSTILL, is_strip, rhythms_assessed
 from ecgfed.reports.interval_table import TITLES, Overall, error_text
 from ecgfed.reports.markup import clock
 from ecgfed.reports.recording_parts import RecordingParts
@@ -20,7 +22,8 @@ from ecgfed.reports.st_trend import st_figures
 
 NO_BEAT, NO_CLASS = tr_later("no beat was counted"), tr_later("the labels know no such class")
 _NO_INTERVAL = tr_later("not measured")
-_PACED, _SHORT = "not detected in a paced rhythm", "episodes shorter than 30 s are not detected"
+_PACED, _SHORT = "not detected in a paced rhythm", f"not detected in recordings shorter than {SHORTEST_S:g} s"
+_UNREAD = "no part of the signal can be assessed"
 _FEW, _NO_RUN = "too few intervals can be used", "no certain run"
 _SYMPTOMS = "the patient's events are listed; what the patient felt is not assessed"
 #: Times of patient events beside their count at most.
@@ -29,6 +32,7 @@ _TIMES = 20
 _DAY_S = (23 * 3600.0, 25 * 3600.0)
 _MEAN, _MEAN_24H = ("103205-1", "Mean heart rate"), ("41924-2", "Heart rate 24 hour mean")
 _LOWEST_24H, _HIGHEST_24H = ("8883-1", "Heart rate 24 hour minimum"), ("8873-2", "Heart rate 24 hour maximum")
+_AXIS_CODES = {"qrs_axis_deg": ("8632-2", "QRS axis")}
 _SDNN = ("80404-7", "R-R interval.standard deviation (Heart rate variability)")
 #: What a rhythm is called in a report and in files of labels -> the rhythm that is looked for, and its figure's name.
 _RHYTHMS = {
@@ -48,13 +52,12 @@ def not_assessed(parts: RecordingParts) -> list[tuple[str, str]]:
     events = parts.events
     ectopic = ((Kind.VENTRICULAR, tr("Ventricular ectopy")), (Kind.SUPRA, tr("Supraventricular ectopy")))
     marked = any(rhythm.source == "labels" for rhythm in parts.rhythms)
-    af = tr(
-        "episodes shorter than 30 s, in a paced rhythm, and flutter with regular intervals are missed; the two are not "
-        "told apart"
-    )
     return [
         *((title, translated(_no_ectopy(parts, kind))) for kind, title in ectopic if events.ectopic[kind] is None),
-        (tr("Atrial fibrillation and flutter"), tr("only as marked in the labels' file") if marked else af),
+        (
+            tr("Atrial fibrillation and flutter"),
+            tr("only as marked in the labels' file") if marked else _fibrillation_limits(parts),
+        ),
         (
             tr("Ventricular flutter and fibrillation"),
             tr("typical waves raise a warning, others may be counted as beats"),
@@ -75,14 +78,35 @@ def not_assessed(parts: RecordingParts) -> list[tuple[str, str]]:
     ]
 
 
+def _fibrillation_limits(parts: RecordingParts) -> str:
+    """Return which fibrillation and flutter a report misses."""
+    if parts.duration_s < SHORTEST_S:
+        return tr("not assessed in a recording shorter than {seconds:g} s", seconds=SHORTEST_S)
+    if parts.fibrillation_from_s is None:
+        return tr("no part of the signal can be assessed")
+    if is_strip(parts.fibrillation_from_s, parts.duration_s):
+        return tr(
+            "the recording is judged as a whole: episodes in a part of it, in a paced rhythm, and flutter with regular "
+            "intervals are missed, none is excluded before or after it; the two are not told apart"
+        )
+    return tr(
+        "episodes shorter than 30 s, in a paced rhythm, and flutter with regular intervals are missed; the two are not "
+        "told apart"
+    )
+
+
 def _no_ectopy(parts: RecordingParts, kind: Kind) -> str:
     return parts.events.withheld.get(kind, NO_CLASS if parts.events.counted else NO_BEAT)
 
 
-def figures(parts: RecordingParts) -> tuple[Figure, ...]:
+def figures(parts: RecordingParts, lead: str = "one lead") -> tuple[Figure, ...]:
     """Return every figure of a report, in its order. Names and their order are the same for every recording.
 
     The figures of rhythms that only some recordings have, ``OTHER_RHYTHM``, come last.
+
+    Args:
+        parts: the content of the report.
+        lead: what the lead in use is called, in remarks; the recording's own name of it may name the patient.
     """
     return (
         *_recording(parts),
@@ -90,7 +114,8 @@ def figures(parts: RecordingParts) -> tuple[Figure, ...]:
         *_variability(parts),
         *_ectopy(parts, Kind.VENTRICULAR),
         *_ectopy(parts, Kind.SUPRA),
-        *_intervals(parts),
+        *_intervals(parts, lead),
+        *_axes(parts),
         *st_figures(parts.st),
         *_rhythms(parts),
     )
@@ -219,7 +244,7 @@ def _no_intervals(parts: RecordingParts) -> Iterator[tuple[str, str]]:
             yield title, overall.not_assessed
 
 
-def _intervals(parts: RecordingParts) -> Iterator[Figure]:
+def _intervals(parts: RecordingParts, lead: str) -> Iterator[Figure]:
     """Yield the intervals of the average normal beat, the median of the hours."""
     missing = dict(_no_intervals(parts))
     for name, key, title, code in (
@@ -233,18 +258,28 @@ def _intervals(parts: RecordingParts) -> Iterator[Figure]:
         if not overall or overall.value is None:
             yield Figure(name, title, "ms", None, missing[TITLES[key]], loinc)
             continue
-        remark = "of the average normal beat in one lead"
+        remark = f"of the average normal beat in {lead}"
         if title.startswith("Q-T"):
             remark += f"; the end of T in one lead was {error_text('t_end')} ms late against a cardiologist's marks"
         yield Figure(name, title, "ms", overall.value, loinc=loinc, remark=remark)
 
 
+def _axes(parts: RecordingParts) -> Iterator[Figure]:
+    """Yield the axes of the average normal beat in the frontal plane."""
+    for name, title in AXES.items():
+        axis = Measurement(None, None, 0, "no twelve leads") if parts.twelve is None else parts.twelve.axes[name]
+        remark = "" if axis.value is None else "of the average normal beat, by the net areas in I and aVF"
+        yield Figure(name, title, "deg", axis.value, axis.not_assessed, _AXIS_CODES.get(name), remark)
+
+
 def _rhythms(parts: RecordingParts) -> Iterator[Figure]:
     """Yield time and share of the rhythms that are looked for, then the time of all others."""
-    assessed = rhythms_assessed(parts.events, parts.duration_s)
+    assessed = rhythms_assessed(parts.events, parts.duration_s, parts.fibrillation_from_s)
     marked = any(rhythm.source == "labels" for rhythm in parts.rhythms)
     paced = any(rhythm.rhythm == "paced" and rhythm.source == "signal" for rhythm in parts.rhythms)
-    not_detected = _PACED if paced else _SHORT if parts.duration_s < FIBRILLATION_S else ""
+    not_detected = _SHORT if parts.duration_s < SHORTEST_S else _UNREAD if parts.fibrillation_from_s is None else ""
+    not_detected = _PACED if paced else not_detected
+    strip = is_strip(parts.fibrillation_from_s, parts.duration_s)
     seconds = dict.fromkeys(dict(_RHYTHMS.values()), 0.0)
     other: list[RhythmEpisodes] = []
     for rhythm in parts.rhythms:
@@ -257,7 +292,9 @@ def _rhythms(parts: RecordingParts) -> Iterator[Figure]:
         looked_for = title in assessed or bool(title == AF and marked and parts.events.counted)
         known = (looked_for and not missing) or seconds[title] > 0
         reason = "" if known else NO_BEAT if not parts.events.counted else missing or _FEW
-        remark = "as marked in the labels' file" if known and title == AF and marked else ""
+        remark = ""
+        if known and title == AF and (marked or strip):
+            remark = "as marked in the labels' file" if marked else "judged as a whole; nothing is known of other times"
         time, share = round(seconds[title], 3), 100 * seconds[title] / parts.duration_s
         words = title.capitalize()
         yield Figure(f"{name}_s", f"{words}, time", "s", time if known else None, reason, remark=remark)

@@ -15,8 +15,6 @@ from ecgfed.reports.markup import ELAPSED, PageTimes, per_cent
 LEFT_OUT_PERCENT = 10.0
 #: Rhythms that are looked for, beside those of the rate.
 AF, STANDSTILL = tr_later("atrial fibrillation or flutter"), tr_later("standstill")
-#: Shorter episodes of atrial fibrillation are not detected.
-FIBRILLATION_S = 30.0
 #: A mean rate of fewer intervals may be that of one misdetected beat.
 FEW_INTERVALS = 3
 
@@ -141,14 +139,19 @@ def possible_rates(rates: Rates) -> str:
     return both(parts) if parts else ""
 
 
-def rhythms_assessed(events: Events, duration_s: float) -> tuple[str, ...]:
+def rhythms_assessed(events: Events, duration_s: float, fibrillation_from_s: float | None) -> tuple[str, ...]:
     """Return which rhythms were looked for in a recording of this length; none where no beat counts."""
     if not events.counted:
         return ()
-    assessed = [AF] if duration_s >= FIBRILLATION_S else []
+    assessed = [] if fibrillation_from_s is None else [AF]
     if events.rates.lowest is not None and duration_s >= events.rules.rate_episode_s:
         assessed += [BRADYCARDIA, TACHYCARDIA]
     return (*assessed, STANDSTILL) if duration_s >= 2 * events.rules.pause_s else tuple(assessed)
+
+
+def is_strip(fibrillation_from_s: float | None, duration_s: float) -> bool:
+    """Return whether a recording was judged as a whole: nothing is known of other times."""
+    return fibrillation_from_s is not None and fibrillation_from_s >= duration_s
 
 
 #: Whether atrial fibrillation, and the rhythms of the rate, were looked for -> what is stated of those that were not.
@@ -160,15 +163,18 @@ _NOT_ASSESSED = {
 }
 
 
-def none_detected(events: Events, duration_s: float, usable_percent: float) -> str | None:
+def none_detected(
+    events: Events, duration_s: float, usable_percent: float, fibrillation_from_s: float | None
+) -> str | None:
     """Return which rhythms were looked for where none was found; None where no beat counts.
 
     Args:
         events: of the recording.
         duration_s: of the recording.
         usable_percent: of the lead in use.
+        fibrillation_from_s: the shortest episode of atrial fibrillation that is detected; None where not assessed.
     """
-    assessed = rhythms_assessed(events, duration_s)
+    assessed = rhythms_assessed(events, duration_s, fibrillation_from_s)
     if not assessed:
         return None
     *first, last = map(translated, assessed)
@@ -178,6 +184,8 @@ def none_detected(events: Events, duration_s: float, usable_percent: float) -> s
         text = tr("no {rhythm} detected", rhythm=last)
     if usable_percent < 100 - LEFT_OUT_PERCENT:
         text = tr("{text} in the {share:.0%} that can be used", text=text, share=usable_percent / 100)
+    if is_strip(fibrillation_from_s, duration_s):
+        text = tr("{text}; none is excluded before or after these {seconds:.0f} s", text=text, seconds=duration_s)
     sentence = _NOT_ASSESSED[AF in assessed, BRADYCARDIA in assessed]
     return tr(sentence, text=text) if sentence else text
 

@@ -36,6 +36,8 @@ class Labelled:
             None where none was made.
         doubted: (beats,) bool, beats that it rejects; None likewise.
         undetected: (beats - 1,) uint8, where a wave may be an undetected beat, as ``Beats`` has it; None likewise.
+        fibrillation_from_s: the shortest episode of atrial fibrillation that is detected in the signal, in seconds, the
+            whole of a strip; None where it was not assessed there.
         lead_segments: which leads the beat detection used; empty where not assessed.
         probability: (beats, classes) a model's; None for a file's labels.
         out_of_distribution: (beats,) bool, unlike the beats of training; None where not assessed.
@@ -73,6 +75,7 @@ class Labelled:
     rejected: NDArray[np.bool_] | None = None
     pacing: Pacing | None = None
     undetected: NDArray[np.uint8] | None = None
+    fibrillation_from_s: float | None = None
 
     @property
     def names(self) -> NDArray[np.str_]:

@@ -176,7 +176,7 @@ def _rhythms(parts: RecordingParts, lead: LeadRow) -> Cell:
             text = tr_markup("{rhythm}, certainty {certainty}: to be reviewed", rhythm=text, certainty=certainty)
         rhythms = text if rhythms is None else joined(rhythms, "; ", text)
     if rhythms is None:
-        rhythms = none_detected(parts.events, parts.duration_s, lead.percent)
+        rhythms = none_detected(parts.events, parts.duration_s, lead.percent, parts.fibrillation_from_s)
     if rhythms is None:
         return None
     if any(rhythm.rhythm == "paced" and rhythm.source == "signal" for rhythm in parts.rhythms):

@@ -93,6 +93,7 @@ class ListedEvent:
         strip: the number of the first strip that shows where it begins; None where none does.
         text: of a patient event what the patient or the recorder states, where it may be shown.
         context: of a patient event the ectopic beats and rhythms around it.
+        undetected: how many of a run's beats are waves that may be undetected beats.
     """
 
     kind: str
@@ -108,6 +109,7 @@ class ListedEvent:
     strip: int | None = None
     text: str = ""
     context: str = ""
+    undetected: int = 0
 
     def to_dict(self) -> dict[str, object]:
         """Return a JSON-ready dictionary."""
@@ -270,6 +272,8 @@ class RecordingParts:
         rr_range_s: shortest and longest interval between two normal beats, in seconds; None with few of them.
         st: its ST level as a trend, experimental; None where it was not measured.
         disclosure: every minute of the recording; None where it was not requested.
+        fibrillation_from_s: the shortest episode of atrial fibrillation that is detected in the signal, in seconds, the
+            whole of a strip; None where it was not assessed there.
         language: of the page; warnings, notes and names are English texts that the page translates.
     """
 
@@ -308,6 +312,7 @@ class RecordingParts:
     rr_range_s: tuple[float, float] | None = None
     st: StTrend | None = None
     disclosure: Disclosure | None = None
+    fibrillation_from_s: float | None = None
     language: str = "en"
 
     @property

@@ -180,7 +180,8 @@ def parts_of(
         sheet, data["twelve"] = (None, None) if drawing.twelve is None else twelve_lead_sheet(drawing, intervals)
     leads = lead_rows(reading)
     (lead,) = (row for row in leads if row.name == recording.lead)
-    drafted = reading.events, rhythms, recording.duration_s, lead.name, lead.percent
+    from_s = labelled.fibrillation_from_s
+    drafted = reading.events, rhythms, recording.duration_s, lead.name, lead.percent, from_s
     with page_language("en"):
         english_draft = conclusion_draft(*drafted)
     return RecordingParts(
@@ -215,6 +216,7 @@ def parts_of(
         rr_range_s=rr_range_s(reading.beats),
         intervals=intervals,
         st=st,
+        fibrillation_from_s=from_s,
         language=current_language(),
     )
 

@@ -28,7 +28,7 @@ from ecgfed.domain.signal.confirm import not_confirmed_text
 from ecgfed.domain.signal.findings import Finding, missing_lead, no_ecg, record_findings
 from ecgfed.reports.drawing import Reading
 from ecgfed.reports.markup import PageTime, PageTimes, clock
-from ecgfed.reports.twelve_leads import limb_lead_warnings
+from ecgfed.reports.twelve_leads import limb_lead_warnings, no_sheet
 
 #: The row of the header that names the channels that were not read.
 LEFT_OUT = tr_later("Left out")
@@ -39,7 +39,7 @@ _MUCH = 0.01
 _MOST = 0.5
 #: Codes of warnings that change no figure of the headline: listed as notes.
 _NOTES = {"biphasic", "inverted", "lead-by-place", "lead-not-scored", "modified-lead", "resampled", "took-part"}
-_NOTES |= {"fibrillation", "unknown-training", "unusable-seconds"}
+_NOTES |= {"fibrillation", "no-twelve-leads", "unknown-training", "unusable-seconds"}
 _UNCONFIRMED = "intervals-not-confirmed"
 #: Codes of predictions that already name the lead read in place of the requested one.
 _OF_THE_LEAD = {"other-lead", "modified-lead", "lead-by-place", "lead-not-scored"}
@@ -123,7 +123,8 @@ def warnings_and_notes(
     if unconfirmed > _MOST * known:
         text = message("{sentence} Rates are of the rest.", sentence=not_confirmed_text(unconfirmed, known))
         warnings = [(_UNCONFIRMED, text), *(warning for warning in warnings if warning[0] != _UNCONFIRMED)]
-    warnings += [*_unusable_share(reading, times), *limb_lead_warnings(reading)]
+    warnings += [*_unusable_share(reading, times), *_unusable_leads(reading), *limb_lead_warnings(reading)]
+    warnings += no_sheet(recording)
     if (problem := no_ecg(recording)) and "no-ecg" not in dict(warnings):
         warnings.append(("no-ecg", message("{sentence}.", sentence=capitalized(problem))))
     if "file" not in dict(warnings):
@@ -196,6 +197,18 @@ def _unusable_share(reading: Reading, times: PageTimes) -> list[tuple[str, str]]
                 )
             )
     return [("left-out", joined_message(sentences, " "))]
+
+
+def _unusable_leads(reading: Reading) -> Iterator[tuple[str, str]]:
+    """Warn of leads beside the one in use of which nothing can be used."""
+    others = {name: of for name, of in reading.quality.items() if name != reading.recording.lead}
+    each = [
+        message("{lead} ({reasons})", lead=name, reasons=joined_message([message(why) for why in of.seconds()], ", "))
+        for name, of in others.items()
+        if not of.usable_s
+    ]
+    if each:
+        yield "unusable-leads", message("Nothing can be used of {leads}.", leads=joined_message(each, ", "))
 
 
 def _count_warnings(events: Events, times: PageTimes, *, provisional: bool) -> Iterator[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """The twelve leads of a report: the sheet of 3 x 4 leads, each lead's average beat, axes, a check of the limb leads."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -8,13 +9,16 @@ import numpy as np
 from ecgfed.base.language import joined_message, message, tr_later, translated
 from ecgfed.domain.events.axis import AXES
 from ecgfed.domain.events.figure import Measurement
+from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.record.twelve_leads import (
     CABRERA_ORDER,
     OF_I_AND_II,
     RHYTHM_LEAD,
     STANDARD_LEADS,
     STANDARD_ORDER,
+    standard_lead,
     stored_leads,
+    twelve_leads,
 )
 from ecgfed.domain.waves.intervals import FEW_BEATS, NOISE
 from ecgfed.domain.waves.lead import readable
@@ -35,6 +39,10 @@ _MARKED = {
     "qrs_end": tr_later("end of QRS"),
     "t_end": tr_later("end of T"),
 }
+#: A recording of so many leads and more is meant to have the standard ones.
+_ABOUT_TWELVE = 8
+#: Electrodes on the limbs (IEC 60601-2-25): such a lead may be the augmented one, or the electrode's potential.
+_ELECTRODES = ("R", "L", "F")
 #: Why axes are not assessed where stored limb leads contradict each other.
 APART = tr_later("the limb leads do not agree")
 _FORMULAS = {"III": "II - I", "aVR": "-(I + II) / 2", "aVL": "I - II / 2", "aVF": "II - I / 2"}
@@ -114,6 +122,23 @@ def _readable(reading: Reading, twelve: DrawnTwelve, average: HourIntervals, lea
     for name in leads:
         usable &= readable(reading.recording, reading.beats.sample[average.numbers], twelve.leads.quality[name].spans())
     return np.asarray(average.numbers[usable])
+
+
+def no_sheet(recording: Recording) -> Iterator[tuple[str, str]]:
+    """State why a recording of about twelve leads has no sheet of them."""
+    if len(recording.leads) < _ABOUT_TWELVE or twelve_leads(recording) is not None:
+        return
+    stored, usual = stored_leads(recording.leads), Counter(map(standard_lead, recording.leads))
+    twice = [name for name in STANDARD_LEADS if usual[name] > 1 and name not in stored]
+    derived = OF_I_AND_II if {"I", "II"} <= set(stored) else ()
+    missing = [name for name in STANDARD_LEADS if name not in (*stored, *twice, *derived)]
+    reasons = [message("{n} leads are named {lead}", n=usual[name], lead=name) for name in twice]
+    if missing:
+        reasons.append(message("no lead is named {leads}", leads=", ".join(missing)))
+    if electrodes := [name for name in recording.leads if name in _ELECTRODES]:
+        names = ", ".join(electrodes)
+        reasons.append(message("{names} are names of electrodes, whose leads are not known", names=names))
+    yield "no-twelve-leads", message("No sheet of twelve leads: {reasons}.", reasons=joined_message(reasons, "; "))
 
 
 def limb_lead_warnings(reading: Reading) -> Iterator[tuple[str, str]]:

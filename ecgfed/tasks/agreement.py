@@ -10,8 +10,12 @@ from ecgfed.base.errors import RecordError
 from ecgfed.base.text import count_of
 from ecgfed.domain.labels.agreement import Agreement
 from ecgfed.domain.labels.choose import KIND_OF
+from ecgfed.domain.labels.edits import read_edits
 from ecgfed.domain.labels.likeness import KINDS
-from ecgfed.domain.labels.user_labels import CANNOT_TELL, NO_BEAT, UserLabel, read_user_labels
+from ecgfed.domain.labels.user_labels import CANNOT_TELL, NO_BEAT, SYMBOLS, UserLabel, read_user_labels
+from ecgfed.domain.record.reader import FORMATS
+from ecgfed.domain.record.wfdb_files import read_annotation_file
+from ecgfed.tasks.matched_labels import SPREADSHEETS, refuse_model_labels
 
 #: What the choice of beats means for kappa.
 SAMPLING = (
@@ -27,8 +31,8 @@ class LabelAgreement:
     """The agreement of two readers.
 
     Attributes:
-        first: the first reader's table.
-        second: the second reader's table.
+        first: the first reader's file.
+        second: the second reader's file.
         by_class: their labels as AAMI's classes and ``no beat``.
         by_symbol: their labels as they gave them.
         only_first: number of beats that only the first labelled.
@@ -71,18 +75,22 @@ class LabelAgreement:
 def label_agreement(first: Path | str, second: Path | str) -> LabelAgreement:
     """Compare the labels that two readers gave to beats of one recording.
 
-    Labels belong together by the sample of their beat. The tables are those of ``label``, of pages of the same
-    recording, model and seed.
+    Labels belong together by the sample of their beat. A file is a table of ``label``, of a page of the same recording,
+    model and seed; a WFDB annotation; or the edits of a report (``.json``), of which the beats count that its reader
+    labelled or added, not those whose label was accepted: the file does not hold it.
 
     Args:
-        first: the first reader's table.
-        second: the second reader's table.
+        first: the first reader's file.
+        second: the second reader's file.
 
     Raises:
-        EcgfedError: a table cannot be read, they are of two recordings, or no beat has a label of both but ``?``.
+        EcgfedError: a file cannot be read or holds a model's labels, both are one file or of two recordings, or no beat
+            has a label of both but ``?``.
     """
     first, second = Path(first), Path(second)
-    labels, others = read_user_labels(first), read_user_labels(second)
+    if first.resolve() == second.resolve():
+        raise RecordError(second, "is the first reader's file too", "another reader's labels", "name two files")
+    labels, others = _read(first), _read(second)
     _check_same_recording(first, labels, second, others)
     of_first, of_second = ({label.sample: label.label for label in table} for table in (labels, others))
     times = {label.sample: label.time_s for label in (*others, *labels) if label.time_s is not None}
@@ -105,6 +113,25 @@ def label_agreement(first: Path | str, second: Path | str) -> LabelAgreement:
         len(pairs) - len(compared),
         tuple((sample, times.get(sample), one, other) for sample, one, other in compared if one != other),
     )
+
+
+def _read(path: Path) -> list[UserLabel]:
+    """Return the labels of a file; raises RecordError."""
+    suffix = path.suffix.casefold()
+    if suffix == ".json":
+        edits = read_edits(path)
+        given = {sample: edit.label for edit in edits.of_beats if edit.label is not None for sample in edit.samples}
+        labels = [UserLabel(sample, label, recording=edits.recording) for sample, label in given.items()]
+    elif suffix in (*FORMATS["csv"], *SPREADSHEETS):
+        return read_user_labels(path)
+    else:
+        annotation = read_annotation_file(path)
+        refuse_model_labels(path, annotation)
+        rows = zip(annotation.sample.tolist(), annotation.symbol.tolist(), strict=True)
+        labels = [UserLabel(sample, symbol) for sample, symbol in rows if symbol in SYMBOLS]
+    if not labels:
+        raise RecordError(path, "holds no label of a beat", "labels that a person gave", code="no-beats")
+    return labels
 
 
 def _class_of(symbol: str) -> str:

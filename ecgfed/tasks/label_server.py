@@ -12,6 +12,7 @@ from ecgfed.base.errors import EcgfedError, OptionError, RecordError, StorageErr
 from ecgfed.base.files import read_json, write_together
 from ecgfed.base.locks import locked
 from ecgfed.base.safe_io import check_links
+from ecgfed.domain.cohort.problems import error_line
 from ecgfed.domain.labels.user_labels import SOURCES, UserLabel, label_table, read_user_labels
 from ecgfed.tasks.local_server import IDLE_S, LocalServer, RefusedError, Request, Route
 
@@ -135,7 +136,10 @@ class LabelStore:
             try:
                 write_together({self.actions_path: document, self.file: labels_csv(self.data, rows)})
             except (EcgfedError, OSError) as problem:
-                message = problem.line if isinstance(problem, EcgfedError) else str(problem)
+                if isinstance(problem, EcgfedError):
+                    message = error_line(problem, self.file.parent)  # the page shows no folder of this machine
+                else:
+                    message = problem.strerror or "cannot be written"
                 raise RefusedError(HTTPStatus.INSUFFICIENT_STORAGE, message) from problem
             self.state, self.labels = state, len(rows)
         return {"revision": state["revision"]}

@@ -15,7 +15,7 @@ from ecgfed.base.safe_io import check_columns
 from ecgfed.base.text import shortened
 from ecgfed.domain.record.leads import ecg_alone
 from ecgfed.domain.record.recording import Annotation, Recording
-from ecgfed.domain.record.tables import read_text
+from ecgfed.domain.record.tables import lines_of, read_text
 from ecgfed.domain.signal.confirm import INSIDE_S
 from ecgfed.domain.signal.heartbeats import end_noise, without_heartbeat
 from ecgfed.domain.signal.peaks import find_peaks
@@ -53,7 +53,7 @@ def model_labels(path: Path, marks: Annotation) -> tuple[NDArray[np.bool_] | Non
         return beats.subtypes == UNCERTAIN, _propagation_warning(path, Counter(marks.note))
     if path.suffix.casefold() != ".csv":
         return None
-    lines = read_text(path).splitlines()
+    lines = lines_of(read_text(path))
     delimiter = next((mark for mark in "\t;" if lines and mark in lines[0]), ",")  # of a spreadsheet, too
     rows = csv.DictReader(lines, delimiter=delimiter)
     names = set(rows.fieldnames or ())

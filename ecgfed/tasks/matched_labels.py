@@ -15,7 +15,7 @@ from ecgfed.domain.labels.edits import ADDED
 from ecgfed.domain.labels.user_labels import CANNOT_TELL, NO_BEAT, SYMBOLS, column_names, read_user_labels
 from ecgfed.domain.record.annotations import SYMBOL_COLUMNS
 from ecgfed.domain.record.reader import FORMATS
-from ecgfed.domain.record.recording import Recording
+from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.tasks.grouped import GroupedBeats, recording_id
 from ecgfed.tasks.labels_checked import SPREAD, model_labels
 from ecgfed.tasks.report_labels import read_labels
@@ -23,7 +23,7 @@ from ecgfed.tasks.report_labels import read_labels
 #: Maximum share of labels without a beat; above it, the labels are assumed to be of another recording.
 MAX_UNMATCHED = 0.1
 #: Extensions of spreadsheet files.
-_SPREADSHEETS = (".xlsx", ".xls", ".ods")
+SPREADSHEETS = (".xlsx", ".xls", ".ods")
 _OTHER = f"check the recording, {param('leads')} and {param('detector')}"
 
 
@@ -77,7 +77,7 @@ def read_label_file(path: Path, recording: Recording) -> FileLabels:
         RecordError: the file cannot be read, has no label, belongs to another recording, or has labels that were made
             by a model or propagated by ``personalize``.
     """
-    if path.suffix.casefold() in (*FORMATS["csv"], *_SPREADSHEETS):
+    if path.suffix.casefold() in (*FORMATS["csv"], *SPREADSHEETS):
         names = column_names(path)
         if "label" in names:
             labels = read_user_labels(path, recording.fs_hz)
@@ -97,10 +97,7 @@ def read_label_file(path: Path, recording: Recording) -> FileLabels:
             expected = "sample and label, as 'ecgfed label' saves them, or sample and symbol"
             raise RecordError(path, f"has the columns {', '.join(names)[:100]}", expected)
     annotation = read_labels(path, recording, complete=False)
-    if (checked := model_labels(path, annotation)) is not None:
-        spread = checked[1][0][0] == SPREAD
-        kind = "labels propagated by 'ecgfed personalize'" if spread else "a model's labels, which nobody has reviewed"
-        raise RecordError(path, f"holds {kind}", "labels given by a person")
+    refuse_model_labels(path, annotation)
     keep = np.isin(annotation.symbol, sorted(SYMBOLS))
     sample, first = np.unique(annotation.sample[keep], return_index=True)
     is_added = np.array([note == ADDED for note in annotation.note] or [False] * len(keep), np.bool_)
@@ -110,6 +107,14 @@ def read_label_file(path: Path, recording: Recording) -> FileLabels:
     no_beat = np.flatnonzero(symbol == NO_BEAT)
     moved = no_beat[match_peaks(added, sample[no_beat], round(MATCH_S * recording.fs_hz))[1]]
     return FileLabels(np.delete(sample, moved), np.delete(symbol, moved), added=added)
+
+
+def refuse_model_labels(path: Path, annotation: Annotation) -> None:
+    """Raise RecordError where a model made the labels of a file, or ``personalize`` propagated them."""
+    if (checked := model_labels(path, annotation)) is not None:
+        spread = checked[1][0][0] == SPREAD
+        kind = "labels propagated by 'ecgfed personalize'" if spread else "a model's labels, which nobody has reviewed"
+        raise RecordError(path, f"holds {kind}", "labels given by a person")
 
 
 def match_labels(file_labels: FileLabels, path: Path, grouped: GroupedBeats, minutes: float | None) -> MatchedLabels:

@@ -8,21 +8,26 @@ from pathlib import Path
 
 from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.files import sha256
+from ecgfed.base.language import message
 from ecgfed.domain.record.checks import check_stated
 from ecgfed.domain.record.file_summary import file_summary
 from ecgfed.domain.record.leads import (
     LeadGroup,
     NoLeadError,
     choose_lead,
+    ecg_alone,
     find_lead,
     lead_list,
     position_in,
     requested_alias,
 )
 from ecgfed.domain.record.reader import open_recording
-from ecgfed.domain.record.recording import ReadOptions, Recording
+from ecgfed.domain.record.recording import ReadOptions, Recording, spans
 from ecgfed.domain.record.wfdb_header import record_base, segment_names
+from ecgfed.domain.signal.chunked_quality import lead_quality
 
+#: A lead is looked through in parts of so many seconds for one that can be used.
+_LOOK_S = 60.0
 #: The readers' reasons for skipping channels that are not ECG.
 NOT_ECG = ("no ECG", "no voltage")
 #: ``300``, ``5:07.3`` or ``1:05:00``.
@@ -146,7 +151,34 @@ def open_for_model(
                 check_stated([problem, *missing] if (missing := file_summary(recording, how=how).missing) else [])
             raise
         result = open_with(problem.ecg)
-    return with_beat_leads(result, named)
+    return with_beat_leads(with_usable_lead(result, trained) if named is None else result, named)
+
+
+def with_usable_lead(recording: Recording, preferred: tuple[str, ...]) -> Recording:
+    """Return a recording with another lead in use where nothing of the chosen one can be used, and a note of it.
+
+    Args:
+        recording: with every lead.
+        preferred: lead names in order of preference; else the first ECG that can be used.
+    """
+    if _has_usable_part(recording, recording.lead):
+        return recording
+    ecg = [name for name in ecg_alone(recording).leads if name != recording.lead and _has_usable_part(recording, name)]
+    if not ecg:
+        return recording
+    match = find_lead(ecg, preferred)
+    lead = ecg[match.at[0] if match else 0]
+    note = message("nothing of {lead} can be used: {other} is read in its place", lead=recording.lead, other=lead)
+    requested_as = requested_alias(preferred, lead)
+    return replace(recording, lead=lead, requested_as=requested_as, notes=(*recording.notes, note))
+
+
+def _has_usable_part(recording: Recording, lead: str) -> bool:
+    block = max(1, round(_LOOK_S * recording.fs_hz))
+    return any(
+        lead_quality(recording.lead_mv(lead, start, stop), recording.fs_hz).usable_s > 0
+        for start, stop in spans(recording.samples, block)
+    )
 
 
 def recording_digests(recording: Recording) -> list[str]:

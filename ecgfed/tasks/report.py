@@ -28,7 +28,7 @@ from ecgfed.tasks.inspect import DEFAULT_LEADS
 from ecgfed.tasks.predict import opened_bundle, predict
 from ecgfed.tasks.prediction_warnings import refuse_synthetic
 from ecgfed.tasks.progress import SILENT, ProgressReporter
-from ecgfed.tasks.records import open_for_model
+from ecgfed.tasks.records import open_for_model, with_usable_lead
 from ecgfed.tasks.report_events import patient_events_of
 from ecgfed.tasks.report_excluded import report_exclusions_of
 from ecgfed.tasks.report_files import ReportFiles
@@ -165,5 +165,7 @@ def _open(
 ) -> Recording:
     """Return the recording with every lead; the lead in use is chosen as in ``predict``."""
     if bundle is None and leads is None:
-        return recording if isinstance(recording, Recording) else open_every_lead(recording, DEFAULT_LEADS, how=how)
+        if isinstance(recording, Recording):
+            return recording
+        return with_usable_lead(open_every_lead(recording, DEFAULT_LEADS, how=how), DEFAULT_LEADS)
     return open_for_model(recording, () if bundle is None else bundle.leads, leads, how=how)

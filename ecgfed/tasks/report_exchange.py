@@ -99,7 +99,8 @@ class Exchange:
         uncertain = np.zeros(len(beats), np.bool_) if labelled.uncertain is None else labelled.uncertain
         remark = np.where(beats.assessed, np.where(uncertain, LOW_CONFIDENCE, ""), NOT_COUNTED)
         names, _ = lead_names(reading.recording.leads, self.typed_leads)
-        values = figures(parts)
+        lead = safe_text(names[reading.recording.leads.index(parts.lead)])
+        values = figures(parts, f"{lead} alone")
         content = hashlib.sha256(beats.sample.tobytes())
         content.update(repr((labelled.names.tolist(), remark.tolist(), values, self.stated, names)).encode())
         content.update(parts.conclusion.encode())

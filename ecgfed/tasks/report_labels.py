@@ -99,9 +99,13 @@ def by_model(predictions: RecordingPredictions, bundle: Bundle) -> Labelled:
             labelled = _with_class(labelled, mark)
         label = np.where(predictions.override == mark, labelled.codes.index(mark), labelled.label)
         labelled = replace(labelled, label=label)
-    labelled = replace(labelled, rhythms=signal_rhythms(predictions.cut) or None)
+    labelled = _with_signal_rhythms(labelled, predictions.cut)
     labelled = _with_paced(labelled, predictions.pacing) if predictions.pacing else labelled
     return _with_flutter(labelled, predictions.cut.flutter, predictions.fs_hz) if predictions.cut.flutter else labelled
+
+
+def _with_signal_rhythms(labelled: Labelled, cut: RecordingBeats) -> Labelled:
+    return replace(labelled, rhythms=signal_rhythms(cut) or None, fibrillation_from_s=cut.fibrillation_from_s)
 
 
 def _model_text(patient: str | None) -> Message:
@@ -354,7 +358,7 @@ def read_by_file(
     rr_version = 1 if bundle is None else bundle.rr_version or 1
     cut = RecordingBeats(recording, quality, marks, labelled.sample, detected=False, rr_version=rr_version)
     if labelled.rhythms is None:
-        labelled = replace(labelled, rhythms=signal_rhythms(cut) or None)
+        labelled = _with_signal_rhythms(labelled, cut)
     elif cut.no_beats.episodes:  # no file of labels marks a standstill
         labelled = replace(labelled, rhythms=(*labelled.rhythms, cut.no_beats))
     if bundle is None:

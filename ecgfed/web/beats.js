@@ -184,24 +184,21 @@ const EcgBeats = (() => {
     return first.subarray(0, count);
   }
 
-  function extremes(beats, usable, rules) {
-    let [lowest, highest] = [null, null];
-    const { time } = beats;
-    const intervals = rules.rate_intervals;
-    let [low, high] = [Infinity, -Infinity];
-    for (const first of rated(beats, usable, rules)) {
-      const value = (60 * intervals) / (time[first + intervals] - time[first]);
-      if (value < low) {
-        low = value;
-        lowest = first;
-      }
-      if (value > high) {
-        high = value;
-        highest = first;
-      }
+  /** Return the first place of the lowest and of the highest value, -1 for none; NaN is no value. */
+  function placesOfExtremes(count, valueOf) {
+    let [low, high, lowest, highest] = [-1, -1, Infinity, -Infinity];
+    for (let at = 0; at < count; at += 1) {
+      const value = valueOf(at);
+      if (value < lowest) [low, lowest] = [at, value];
+      if (value > highest) [high, highest] = [at, value];
     }
-    const at = (value, first) => first !== null && { value, start_s: time[first], stop_s: time[first + intervals], confirmed: true };
-    return [at(low, lowest) || null, at(high, highest) || null];
+    return [low, high];
+  }
+
+  function extremes(beats, usable, rules) {
+    const [{ time }, intervals, starts] = [beats, rules.rate_intervals, rated(beats, usable, rules)];
+    const rate = (at) => (60 * intervals) / (time[starts[at] + intervals] - time[starts[at]]);
+    return placesOfExtremes(starts.length, rate).map((at) => (at < 0 ? null : { value: rate(at), start_s: time[starts[at]], stop_s: time[starts[at] + intervals], confirmed: true }));
   }
 
   function possibleExtremes(beats, rules) {
@@ -230,22 +227,13 @@ const EcgBeats = (() => {
 
   function minutes(beats, usable) {
     const [count, seconds] = ratesBy(beats, MINUTE_S);
-    let [lowest, highest] = [null, null];
-    for (let i = 0; i < count.length; i += 1) {
-      if (!(seconds[i] >= usable && count[i] > 0)) continue;
-      const at = { value: (60 * count[i]) / seconds[i], start_s: MINUTE_S * i, stop_s: Math.min(MINUTE_S * (i + 1), beats.duration_s), confirmed: true };
-      if (!lowest || at.value < lowest.value) lowest = at;
-      if (!highest || at.value > highest.value) highest = at;
-    }
-    return [lowest, highest];
+    const rate = (i) => (seconds[i] >= usable && count[i] > 0 ? (60 * count[i]) / seconds[i] : NaN);
+    return placesOfExtremes(count.length, rate).map((i) => (i < 0 ? null : { value: rate(i), start_s: MINUTE_S * i, stop_s: Math.min(MINUTE_S * (i + 1), beats.duration_s), confirmed: true }));
   }
 
   /** Return the values that are chosen. */
   function chosen(values, which) {
-    const selected = new Float64Array(values.length);
-    let count = 0;
-    for (let i = 0; i < values.length; i += 1) if (which[i]) selected[count++] = values[i];
-    return selected.subarray(0, count);
+    return values.filter((_, i) => which[i]);
   }
 
   function heartRates(beats, rules) {
@@ -402,19 +390,7 @@ const EcgBeats = (() => {
   }
 
   const intervals = ["sample", "unusable", "plausible", "measured", "confirmed", "rejected", "doubted"];
-  return {
-    KINDS,
-    beatsOf,
-    withConfirmed,
-    sum,
-    median,
-    same,
-    lowerBound,
-    heartRates: remembered(intervals, heartRates),
-    pauses: remembered(intervals, pauses),
-    variability,
-    timeBins,
-    rateEpisodes: remembered(intervals, rateEpisodes),
-  };
+  const [rates, gaps, episodes] = [heartRates, pauses, rateEpisodes].map((compute) => remembered(intervals, compute));
+  return { KINDS, beatsOf, withConfirmed, sum, median, same, lowerBound, heartRates: rates, pauses: gaps, variability, timeBins, rateEpisodes: episodes };
 })();
 if (typeof module !== "undefined") module.exports = EcgBeats;

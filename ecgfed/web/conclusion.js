@@ -14,7 +14,7 @@ const EcgConclusion = (() => {
 
   const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
 
-  /** Return the lines of the draft. `page`: duration_s, lead, usable_percent, rules and sentences of the report. */
+  /** Return the lines of the draft. `page`: duration_s, lead, fibrillation_from_s, usable_percent, rules and sentences of the report. */
   function draft(counts, page) {
     const { rhythms } = counts;
     const named = rhythms.flatMap(C.byCertainty);
@@ -90,8 +90,8 @@ const EcgConclusion = (() => {
     function noFibrillation() {
       if (rhythms.some((rhythm) => rhythm.source === "labels")) return filled("no_af_marked");
       if (rhythms.some((rhythm) => rhythm.rhythm === "paced")) return filled("af_paced");
-      const assessed = counts.counted && page.duration_s >= W.FIBRILLATION_S;
-      return assessed ? filled("no_af", { seconds: W.FIBRILLATION_S }) : filled("af_open");
+      if (!counts.counted || page.fibrillation_from_s === null) return filled("af_open");
+      return filled(W.isStrip(page) ? "no_af_strip" : "no_af", { seconds: page.fibrillation_from_s });
     }
 
     const underlying = underlyingOf(named);

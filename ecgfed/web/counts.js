@@ -231,7 +231,8 @@ const EcgCounts = (() => {
     };
   }
 
-  const withholds = (rules, low, total) => low >= rules.withheld_beats && 100 * low > rules.withheld_percent * total;
+  const mostlyLow = (rules, low, total) => 100 * low > rules.withheld_percent * total;
+  const withholds = (rules, low, total) => low >= rules.withheld_beats && mostlyLow(rules, low, total);
 
   /** Return why a count is withheld for low confidence, as a sentence and its values; null where it is not. */
   function lowConfidence(counts, lowOfAll, rules) {
@@ -241,7 +242,8 @@ const EcgCounts = (() => {
       const about = L.trLater("About {total}, {low} of them of low confidence (more than {percent:g}%): to be reviewed, no finding.");
       return [about, { total: counts.total, low, percent }];
     }
-    if (counts.total - low >= rules.withheld_beats || !withholds(rules, lowOfAll, counts.counted)) return null;
+    const doubtful = counts.total ? withholds : mostlyLow;
+    if (counts.total - low >= rules.withheld_beats || !doubtful(rules, lowOfAll, counts.counted)) return null;
     const none = L.trLater("None detected, but {low} of all {counted} beats are of low confidence (more than {percent:g}%): not assessed.");
     const some = L.trLater("{n} detected, but {low} of all {counted} beats are of low confidence (more than {percent:g}%): not assessed.");
     return [counts.total ? some : none, { n: counts.total, low: lowOfAll, counted: counts.counted, percent }];
@@ -254,24 +256,25 @@ const EcgCounts = (() => {
     return changed;
   }
 
+  const EVENT = { beats: null, per_min: null, confidence: null, uncertain: null, cut: false, undetected: 0, text: "", context: "" };
+
   /** Return every run, pause and episode in order of time. */
-  function eventList(beats, counts, rhythms, patientEvents) {
+  function eventList(beats, counts, rhythms, rules, patientEvents) {
     const rows = [];
     for (const [kind, word] of Object.entries(WORDS)) {
       const ofKind = counts.to_review[word] || counts[word];
       const probability = probabilityOf(beats, Number(kind));
       for (const run of ofKind ? ofKind.runs : []) {
         const mean = probability && B.sum(probability.subarray(run.first, run.last + 1)) / (run.last - run.first + 1);
-        rows.push({ kind: `${word} run`, name: run.name, start_s: run.start_s, stop_s: run.stop_s, beats: run.beats, per_min: run.per_min, text: "", context: "", confidence: mean, review: run.review, uncertain: run.uncertain, cut: run.cut, first: run.first, last: run.last });
+        rows.push({ ...EVENT, kind: `${word} run`, name: run.name, start_s: run.start_s, stop_s: run.stop_s, beats: run.beats, per_min: run.per_min, confidence: mean, review: run.review, uncertain: run.uncertain, cut: run.cut, undetected: run.undetected, first: run.first, last: run.last });
       }
     }
     const { found, not_confirmed: unconfirmed, ends } = counts.pauses;
-    const plain = { beats: null, per_min: null, confidence: null, uncertain: null, cut: false, text: "", context: "" };
     for (const [kind, intervals] of [["pause", found], ["interval not confirmed", unconfirmed], ["no beat at an end", ends]]) {
-      for (const { start_s, stop_s, confirmed } of intervals) rows.push({ ...plain, kind, name: kind, start_s, stop_s, review: kind !== "pause" || !confirmed });
+      for (const { start_s, stop_s, confirmed } of intervals) rows.push({ ...EVENT, kind, name: kind, start_s, stop_s, review: kind !== "pause" || !confirmed });
     }
     for (const rhythm of rhythms) rhythm.episodes.forEach((episode, number) => rows.push(episodeRow(beats, rhythm, episode, number)));
-    for (const event of patientEvents) rows.push({ ...plain, ...patientEvent(beats, counts, rhythms, event) });
+    for (const event of patientEvents) rows.push({ ...EVENT, ...patientEvent(beats, counts, rhythms, rules, event) });
     const order = (a, b) => a.start_s - b.start_s || a.stop_s - b.stop_s || (a.kind < b.kind ? -1 : a.kind > b.kind ? 1 : 0);
     return rows.sort(order);
   }
@@ -296,26 +299,27 @@ const EcgCounts = (() => {
   /** Return whether a rhythm must be reviewed before it counts as a finding. */
   const toReview = (rhythm) => Boolean(rhythm.certainty.length) || (rhythm.rhythm.startsWith(POSSIBLE) && rhythm.source !== "reviewer");
 
-  /** Return ectopic beats and rhythms around a patient event in words. `around`: number, those of low confidence by kind. */
-  function contextOf(counts, around, counted, rhythms) {
+  /** Return ectopic beats and rhythms around a patient event in words. `around`: number, those of low confidence by kind; `unsure`: most beats are. */
+  function contextOf(counts, around, counted, unsure, rhythms) {
     let context = [];
     for (const [word, [all, low]] of Object.entries(around)) {
       const [reason, sentence] = [word in counts.withheld ? `${word} withheld` : `${word} not assessed`, low ? `{n} ${word} ({low} of low confidence)` : `{n} ${word}`];
       if (!counts[word] || all) context.push(counts[word] ? trn(sentence, sentence, all, { low }) : tr(reason)); // marked in event_list.py
     }
     if (!counted) context = [tr("no beat counted")];
-    else if (!context.length) context = [tr("no ectopic beat")];
+    else if (!context.length) context = [unsure ? tr("ectopic beats not assessed") : tr("no ectopic beat")];
     return [...context, ...rhythms.map((rhythm) => (toReview(rhythm) ? tr("{rhythm} (to review)", { rhythm: tr(rhythm.rhythm) }) : tr(rhythm.rhythm)))].join(", ");
   }
 
   /** Return a patient event with the rate of the measured intervals around it, and what is there. */
-  function patientEvent(beats, counts, rhythms, [time, source, text]) {
+  function patientEvent(beats, counts, rhythms, rules, [time, source, text]) {
     const [start, stop] = [time - AROUND_S, time + AROUND_S];
     const [first, last] = [B.lowerBound(beats.time, start), B.lowerBound(beats.time, stop)];
     const rr = [];
-    let counted = 0;
+    let [counted, doubtful] = [0, 0];
     for (let i = first; i < last; i += 1) {
       counted += beats.assessed[i];
+      doubtful += beats.assessed[i] && beats.uncertain ? beats.uncertain[i] : 0;
       if (i < last - 1 && beats.measured[i]) rr.push(beats.rr[i]);
     }
     const around = {};
@@ -328,7 +332,7 @@ const EcgCounts = (() => {
       }
       around[word] = [all, low];
     }
-    const context = () => contextOf(counts, around, counted, rhythms.filter((rhythm) => rhythm.episodes.some(([begin, end]) => begin < stop && end > start)));
+    const context = () => contextOf(counts, around, counted, mostlyLow(rules, doubtful, counted), rhythms.filter((rhythm) => rhythm.episodes.some(([begin, end]) => begin < stop && end > start)));
     return { kind: "patient event", name: source, start_s: time, stop_s: time, per_min: rr.length ? (60 * rr.length) / B.sum(rr) : null, review: false, text, context: L.inEnglish(context), context_text: context() };
   }
 
@@ -341,21 +345,8 @@ const EcgCounts = (() => {
       if (i < last - 1 && beats.known[i]) rr.push(beats.rr[i]);
     }
     const certainty = rhythm.certainty.length ? rhythm.certainty[number] : null;
-    return {
-      kind: "rhythm",
-      name: episodeName(rhythm, number),
-      start_s: start,
-      stop_s: stop,
-      beats: inside || null,
-      per_min: rr.length ? (60 * rr.length) / B.sum(rr) : null,
-      confidence: certainty,
-      review: toReview(rhythm),
-      uncertain: null,
-      cut: false,
-      text: "",
-      context: "",
-      source: rhythm.source,
-    };
+    const rate = rr.length ? (60 * rr.length) / B.sum(rr) : null;
+    return { ...EVENT, kind: "rhythm", name: episodeName(rhythm, number), start_s: start, stop_s: stop, beats: inside || null, per_min: rate, confidence: certainty, review: toReview(rhythm), source: rhythm.source };
   }
 
   /**
@@ -393,7 +384,7 @@ const EcgCounts = (() => {
     counts.hours = B.timeBins(beats);
     // by all beats as they are: in Python, too, runs confirm only what is counted above
     counts.rhythms = [...rhythms, ...B.rateEpisodes(all, rules)].map((rhythm) => ({ ...rhythm, seconds: secondsOf(rhythm.episodes) }));
-    counts.events = eventList(all, counts, counts.rhythms, patientEvents);
+    counts.events = eventList(all, counts, counts.rhythms, rules, patientEvents);
     return counts;
   }
 

@@ -12,6 +12,7 @@
   const page = { ...base, duration_s: base.samples / base.fs };
   const byId = (id) => document.getElementById(id);
   const storageKey = `ecgfed-edits:${base.recording}:${base.beats}`;
+  const setAsideKey = `${storageKey}:not-used`;
   const made = base.document ? base.document.edits : [];
   const usual = EcgEdits.usualCode(base);
   const rates = { fs: base.fs, stripFs: data.fs };
@@ -29,9 +30,9 @@
   const say = (text) => (byId("edit-message").textContent = text);
   const now = () => EcgEdits.localTime();
 
-  function stored() {
+  function stored(key = storageKey) {
     try {
-      return JSON.parse(window.localStorage.getItem(storageKey));
+      return JSON.parse(window.localStorage.getItem(key));
     } catch {
       return null;
     }
@@ -409,11 +410,12 @@
   if (!problem && unsaved.edits.length) say(tr("The edits of this report that are stored in this browser are shown."));
   if (problem && newer) {
     say(tr("Edits of this report that are stored in this browser cannot be used: {problem}.", { problem: tr(problem) }));
-    window.localStorage.setItem(`${storageKey}:not-used`, JSON.stringify(unsaved)); // the next edit replaces them
+    window.localStorage.setItem(setAsideKey, JSON.stringify(unsaved)); // the next edit replaces them
   }
   if (problem && base.document) take(base.document);
   else if (problem) take({ ...book.document(), author: "" }, { draft: true });
   opened = true;
+  EcgEditingTexts.offer(stored(setAsideKey), book, () => say(tr("The texts are restored. Undo takes them away again.")));
 
   // another tab with this report: the edits of both would replace each other
   window.addEventListener("storage", ({ key, newValue }) => {

@@ -1,5 +1,5 @@
 "use strict";
-/* The texts of a report that is edited: review, conclusion or its draft, footer of the sheets. Needs report.js and edits.js. */
+/* The texts of a report that is edited: review, conclusion or its draft, footer of the sheets. Needs report.js, edits.js and edits_file.js. */
 const EcgEditingTexts = (() => {
   const { tr } = EcgLanguage;
   const { data } = EcgReport;
@@ -42,5 +42,21 @@ const EcgEditingTexts = (() => {
     footerRule = sheet.insertRule(`@page { @bottom-left { content: ${JSON.stringify(text)}; font: 8pt Arial, sans-serif; } }`, sheet.cssRules.length);
   }
 
-  return { write };
+  /**
+   * Offer the texts of edits that this page could not use and put aside, whatever its beats: each is a step of the book.
+   * `aside`: the document, or null; done(): called when they are restored.
+   */
+  function offer(aside, book, done) {
+    const button = byId("edit-restore");
+    const differs = (name) => EcgEditsFile.isText(aside[name]) && aside[name].trim() && aside[name] !== book.state()[name];
+    const texts = aside ? EcgEdits.TEXTS.filter(differs) : [];
+    button.hidden = !texts.length;
+    button.addEventListener("click", () => {
+      for (const name of texts) book.add({ text: name, value: aside[name], ...(name === "conclusion" ? { draft: EcgEditsFile.isText(aside.conclusion_draft) ? aside.conclusion_draft : "" } : {}) });
+      button.hidden = true;
+      done();
+    });
+  }
+
+  return { write, offer };
 })();

@@ -6,7 +6,7 @@
 const EcgEdits = (() => {
   const B = typeof EcgBeats === "undefined" ? require("./beats.js") : EcgBeats;
   const { trLater } = typeof EcgLanguage === "undefined" ? require("./language.js") : EcgLanguage;
-  const { FORMAT, VERSION, NO_BEAT, TEXTS, problemWith } = typeof EcgEditsFile === "undefined" ? require("./edits_file.js") : EcgEditsFile;
+  const { FORMAT, VERSION, NO_BEAT, TEXTS, problemWith, visible } = typeof EcgEditsFile === "undefined" ? require("./edits_file.js") : EcgEditsFile;
   const ORDER = "NLRBV/AaJSFfEejnrQ?";
   const [UNCERTAIN, UNLIKE, DOUBTED, CONFIRMED] = [1, 2, 4, 8];
   const UNDETECTED_SHIFT = 4;
@@ -265,11 +265,11 @@ const EcgEdits = (() => {
       state.reviewed = null;
       if (step.edits) state.edits.push(...step.edits);
       else if (step.text) {
-        state[step.text] = step.text === "conclusion" && !step.value.trim() ? "" : step.value;
+        state[step.text] = step.text === "conclusion" && !step.value.trim() ? "" : visible(step.value);
         if (step.draft !== undefined) state.draft = state[step.text] && step.draft;
       }
       else if (step.reviewed !== undefined) state.reviewed = step.reviewed;
-      else if (step.comment) state.strips.set(step.sample, step.comment);
+      else if (step.comment) state.strips.set(step.sample, visible(step.comment));
       else state.strips.delete(step.sample);
     }
     return state;

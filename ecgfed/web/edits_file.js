@@ -20,6 +20,21 @@ const EcgEditsFile = (() => {
   const has = (value, names) => value !== null && typeof value === "object" && !Array.isArray(value) && Object.keys(value).length === names.length && names.every((name) => Object.hasOwn(value, name));
   const shortened = (value, most) => value.length <= 2 * most && Array.from(value).length <= most;
   const isText = (value) => typeof value === "string" && shortened(value, MAX_TEXT) && !/\p{Cs}/u.test(value);
+  /** Characters that are not seen, or change the order of others: those of ecgfed/base/text.py, but line feeds and tabs. */
+  const HIDDEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\u{e0000}-\u{e007f}]/gu;
+
+  function escaped(character) {
+    const code = character.codePointAt(0);
+    const [mark, digits] = code < 0x100 ? ["x", 2] : code < 0x10000 ? ["u", 4] : ["U", 8];
+    return `\\${mark}${code.toString(16).padStart(digits, "0")}`;
+  }
+
+  /** Return a text with its hidden characters as escapes, no longer than a file may hold. */
+  function visible(text) {
+    const shown = text.replace(/\r\n?/g, "\n").replace(HIDDEN, escaped);
+    return shown === text ? text : Array.from(shown).slice(0, MAX_TEXT).join("");
+  }
+
   /** Return whether a value is a name on one line, of characters that are printed. */
   const isName = (value) => typeof value === "string" && value.trim() !== "" && shortened(value, MAX_NAME) && !/[\p{C}\p{Z}]/u.test(value.replaceAll(" ", ""));
   const isSample = (value) => Number.isInteger(value) && value >= 0 && value < 2 ** 53;
@@ -65,6 +80,6 @@ const EcgEditsFile = (() => {
   /** Return whether a page may save these edits: fewer samples than a reader takes, which on lines of their own are 64 MiB. */
   const hasRoom = (edits) => edits.length <= MAX_EDITS && edits.reduce((sum, { samples }) => sum + samples.length, 0) <= 0.8 * MAX_SAMPLES;
 
-  return { FORMAT, VERSION, NO_BEAT, TEXTS, isName, hasRoom, problemWith };
+  return { FORMAT, VERSION, NO_BEAT, TEXTS, isName, isText, hasRoom, problemWith, visible };
 })();
 if (typeof module !== "undefined") module.exports = EcgEditsFile;

@@ -197,6 +197,7 @@
       clearTimeout(timer);
       say("The program has ended; this page can be closed.");
       for (const button of document.querySelectorAll("button, input, select")) button.disabled = true;
+      for (const link of document.querySelectorAll("#recordings a")) link.removeAttribute("href"); // nobody answers any more
     });
   }
 

@@ -10,7 +10,7 @@ const EcgWords = (() => {
   const { startAt, duration: clock, clock: time } = typeof EcgPaper === "undefined" ? require("./paper.js") : EcgPaper;
   const { byCertainty, AROUND_S } = typeof EcgCounts === "undefined" ? require("./counts.js") : EcgCounts;
   const notAssessed = () => tr("not assessed");
-  const [FIBRILLATION_S, FEW_INTERVALS] = [30, 3];
+  const FEW_INTERVALS = 3;
   const LISTED = 12;
   const EVENT_HEAD = ["Event", "From", "Length", "Beats", "Rate", "Confidence"];
   const RHYTHM_HEAD = ["Rhythm", "Episodes", "Time", "Share", "Longest", "Certainty", "Source"];
@@ -143,9 +143,12 @@ const EcgWords = (() => {
     return low === high ? low : tr("{low} to {high}", { low, high });
   }
 
+  /** Whether a recording was judged as a whole: nothing is known of other times. */
+  const isStrip = (page) => page.fibrillation_from_s !== null && page.fibrillation_from_s >= page.duration_s;
+
   function noneDetected(counts, page) {
     if (!counts.counted) return null;
-    const fibrillation = page.duration_s >= FIBRILLATION_S;
+    const fibrillation = page.fibrillation_from_s !== null;
     const assessed = fibrillation ? [trLater("atrial fibrillation or flutter")] : [];
     const rated = counts.rates.lowest && page.duration_s >= page.rules.rate_episode_s;
     if (rated) assessed.push(trLater("bradycardia"), trLater("tachycardia"));
@@ -155,6 +158,7 @@ const EcgWords = (() => {
     const last = names.pop();
     let text = names.length ? tr("no {rhythms} or {last} detected", { rhythms: names.join(", "), last }) : tr("no {rhythm} detected", { rhythm: last });
     if (page.usable_percent < 90) text = tr("{text} in the {share:.0%} that can be used", { text, share: page.usable_percent / 100 });
+    if (isStrip(page)) text = tr("{text}; none is excluded before or after these {seconds:.0f} s", { text, seconds: page.duration_s });
     if (!fibrillation) return rated ? tr("{text}; atrial fibrillation not assessed", { text }) : tr("{text}; atrial fibrillation, bradycardia and tachycardia not assessed", { text });
     return rated ? text : tr("{text}; bradycardia and tachycardia not assessed", { text });
   }
@@ -261,6 +265,7 @@ const EcgWords = (() => {
     const value = event.confidence;
     if (value !== null) parts.push(event.kind === "rhythm" ? tr("certainty {value:.2f}", { value }) : tr("mean probability {value:.2f}", { value }));
     if (event.uncertain) parts.push(tr("{n} of low confidence", { n: event.uncertain }));
+    if (event.undetected) parts.push(tr("one beat may be undetected"));
     return parts.join(", ") || "-";
   }
 
@@ -302,6 +307,6 @@ const EcgWords = (() => {
     return sentences;
   }
 
-  return { FIBRILLATION_S, FEW_INTERVALS, startAt, time, fixed, general, comma, clock, perCent, perMin, moment, textOf, certainFirst, tachycardias, highestOf, short, rates, variability, rhythms, events, notListed, notAssessed, KINDS, EVENT_HEAD, RHYTHM_HEAD };
+  return { FEW_INTERVALS, isStrip, startAt, time, fixed, general, comma, clock, perCent, perMin, moment, textOf, certainFirst, tachycardias, highestOf, short, rates, variability, rhythms, events, notListed, notAssessed, KINDS, EVENT_HEAD, RHYTHM_HEAD };
 })();
 if (typeof module !== "undefined") module.exports = EcgWords;

@@ -118,13 +118,28 @@ try {
   await page.click("#edit-save");
   for (let i = 0; i < 50 && !readdirSync(folder).some((one) => one.endsWith("-edits.json")); i += 1) await wait(100);
 
-  // a stored draft that cannot be read is not thrown away
+  // a stored draft that cannot be read is not thrown away, and its texts are restored
+  await page.$eval("#edit-conclusion", (element) => {
+    element.value = "Sinus rhythm, short runs";
+    element.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  await wait(100);
+  const restorable = () => page.$eval("#edit-restore", (button) => !button.hidden && button.getClientRects().length > 0);
+  results.restorable = [await restorable()];
   await page.evaluate(() => {
     const [key] = Object.keys(localStorage);
     localStorage.setItem(key, JSON.stringify({ ...JSON.parse(localStorage.getItem(key)), more: 1 }));
   });
   await page.goto(pathToFileURL(path).href);
   await step("draft refused");
+  const conclusion = () => page.$$eval("#edit-conclusion, #conclusion-text", (places) => places.map((place) => place.value ?? place.textContent));
+  results.conclusions = [await conclusion()];
+  results.restorable.push(await restorable());
+  await page.click("#edit-restore");
+  results.conclusions.push(await conclusion());
+  results.restorable.push(await restorable());
+  await page.click("#edit-undo");
+  results.conclusions.push(await conclusion());
 } finally {
   await browser.close();
 }

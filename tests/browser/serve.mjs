@@ -142,8 +142,10 @@ try {
     results.widths[name] = await page.evaluate(() => document.documentElement.scrollWidth);
   }
   await page.setViewport({ width: 1280, height: 900 });
+  results.links = await page.evaluate(() => document.querySelectorAll("#recordings a[href]").length);
   await page.click("#end");
   await page.waitForFunction(() => document.querySelector("#said").textContent.startsWith("The program has ended"), WAIT);
+  results.linksAtEnd = await page.evaluate(() => document.querySelectorAll("#recordings a[href]").length);
 } finally {
   await browser.close();
 }

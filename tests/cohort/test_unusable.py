@@ -67,6 +67,22 @@ def test_in_python_the_problems_are_the_errors(folder: Path, tmp_path: Path) -> 
     assert alone.value.where == str(folder / "lead")
 
 
+def test_broken_links_are_named(ecgfed: Callable[..., Said], folder: Path, tmp_path: Path) -> None:
+    """As ``predict`` and ``report`` of a folder do; a link to a recording that is there is one."""
+    for name in ("broken.edf", "good.edf", "lead.hea", "day/marks.hea"):
+        (folder / name).unlink()
+    (folder / "gone.edf").symlink_to(tmp_path / "nowhere.edf")
+    (folder / "notes.txt").symlink_to(tmp_path / "nowhere.txt")
+    said = ecgfed("prepare", "folder", folder, "--out", tmp_path / "c", *HOW)
+    assert (said.code, len(said.error_lines)) == (2, 1)
+    assert "gone.edf" in said.error_lines[0]
+    assert "broken link" in said.error_lines[0]
+    assert ecgfed("prepare", "folder", folder, "--out", tmp_path / "c", *HOW, "--format", "wfdb").code == 0
+    said = ecgfed("prepare", "folder", folder, "--out", tmp_path / "d", *HOW, "--skip-unusable")
+    assert said.code == 0
+    assert any("gone.edf" in line for line in said.error_lines)
+
+
 def test_skip_unusable_goes_on_without_them(ecgfed: Callable[..., Said], folder: Path, tmp_path: Path) -> None:
     out = ("--out", tmp_path / "c")
     said = ecgfed("prepare", "folder", folder, *out, *HOW, "--skip-unusable", "--json")

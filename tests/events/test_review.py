@@ -203,6 +203,15 @@ def test_a_count_of_low_confidence_is_withheld() -> None:
     assert find_events(beats_of("NVNvN" + "NvN" * 7 + "NV"), EventRules(withheld_percent=80)).ventricular is not None
 
 
+@pytest.mark.parametrize(("symbols", "assessed"), [("nn", False), ("nnnN", False), ("nnNN", True), ("N", True)])
+def test_none_detected_is_not_assessed_where_most_beats_are_of_low_confidence(symbols: str, assessed: bool) -> None:
+    """However few there are: more than 70%, counted by hand."""
+    found = find_events(beats_of(symbols))
+    for kind, counts in found.ectopic.items():
+        assert (counts is not None, kind in found.withheld) == (assessed, not assessed)
+    assert not found.to_review
+
+
 @pytest.mark.parametrize(("low", "certain", "withheld"), [(15, 0, True), (14, 0, False), (15, 4, True), (15, 5, False)])
 def test_a_low_count_beside_beats_of_low_confidence_is_withheld(low: int, certain: int, withheld: bool) -> None:
     """15 of 20 beats are 75%, 14 are 70%: not more than 70%. Five certain beats are a count."""

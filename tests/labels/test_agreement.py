@@ -2,9 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import wfdb
+from edits_files import SAVED, accept, label, written
 from numpy.typing import NDArray
 from sklearn.metrics import cohen_kappa_score, confusion_matrix
 from support import Command
@@ -92,3 +95,34 @@ def test_tables_that_cannot_be_compared_are_refused(
     assert refused.code == 2
     assert len(refused.err.splitlines()) == 1
     assert "b.csv" in refused.err
+
+
+def test_wfdb_annotations_and_edits_are_compared_as_tables_are(ecgfed: Command, tmp_path: Path) -> None:
+    """By scikit-learn, on the labels that each file was written from; an accepted beat has no label in edits."""
+    first, second = readers(3, beats=60)
+    at = (360 * np.arange(1, 61)).tolist()
+    table = write(tmp_path / "first.csv", dict(zip(at, first.tolist(), strict=True)))
+    wfdb.wrann("rec", "second", np.array(at), second.tolist(), write_dir=str(tmp_path))
+    given = [label(symbol, sample) for sample, symbol in zip(at[:-1], second.tolist(), strict=False)]
+    document = {"format": "ecgfed-edits", "version": 1, "recording": "ab" * 8, "beats": "0" * 16, "author": "x"}
+    document |= {"saved_at": SAVED, "reviewed": None, "indication": "", "comments": "", "conclusion": "", "strips": []}
+
+    def edits_file(name: str, *edits: dict[str, Any], **more: str) -> Path:
+        (tmp_path / name).mkdir()
+        return written(tmp_path / name, {**document, "edits": [{"at": SAVED, **edit} for edit in edits], **more})
+
+    edits = edits_file("a", label("F", at[0]), *given, accept(at[-1]))
+    expected = cohen_kappa_score(first, second.tolist())
+    assert label_agreement(table, tmp_path / "rec.second").by_class.kappa == pytest.approx(expected)
+    by_edits = label_agreement(table, edits)
+    assert by_edits.by_class.kappa == pytest.approx(cohen_kappa_score(first[:-1], second[:-1].tolist()))
+    assert by_edits.only_first == 1
+    for refused in (edits_file("b", *given, recording="cd" * 8), edits_file("c", accept(at[0]))):
+        printed = ecgfed("agreement", table, refused)
+        assert (printed.code, len(printed.err.strip().splitlines())) == (2, 1)
+
+
+def test_a_file_is_not_compared_with_itself(ecgfed: Command, tmp_path: Path) -> None:
+    table = write(tmp_path / "first.csv", {100: "N", 500: "V"})
+    refused = ecgfed("agreement", table, tmp_path / "." / "first.csv")
+    assert (refused.code, refused.out, len(refused.err.strip().splitlines())) == (2, "", 1)

@@ -90,6 +90,7 @@ def test_the_command_names_both_files_after_the_reader(
     [
         (("--second", "first.csv", "--count", 5), "--count"),
         (("--second", "first.csv", "--minutes", 1), "--minutes"),
+        (("--second", "first.csv", "--force"), "--force"),
         (("--second", "first.csv", "--reader", "a/b"), "--reader"),
         (("--reader", "AB"), "--second"),
         (("--second", "none.csv"), "none.csv"),

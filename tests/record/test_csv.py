@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ecgfed.base.errors import EcgfedError
+from ecgfed.domain.record.annotations import read_csv_annotation
 from ecgfed.domain.record.reader import read_recording
 from ecgfed.domain.record.recording import ReadOptions
 
@@ -390,3 +391,22 @@ def test_gigabytes_of_nothing_behind_a_table_are_not_read(tmp_path: Path) -> Non
     with wide.open("r+b") as stream:
         stream.truncate(1 << 30)
     assert fails(wide, ReadOptions(250)) == ("invalid-record", None)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0b", "\x1e"])
+def test_a_line_ends_where_other_programs_end_it(separator: str, end: str, tmp_path: Path) -> None:
+    """``str.splitlines`` ends lines at more characters than pandas and the csv module do."""
+    path = tmp_path / "r.csv"
+    names = f"time,ECG{separator}II,MLII"
+    path.write_text(table(names=names).replace("\n", end), encoding="utf-8", newline="")
+    by_pandas = pd.read_csv(path)
+    read = read_recording(path, ("MLII",), every_lead=True, how=ReadOptions(units="mV"))
+    np.testing.assert_allclose(read.lead_mv("MLII", 0, read.samples), by_pandas["MLII"])
+    marks = tmp_path / "m.csv"
+    rows = [["sample", "symbol", "note"], ["10", "N", f"one{separator}line"], ["30", "V", "two"]]
+    with marks.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator=end).writerows(rows)
+    found = read_csv_annotation(marks, 250.0)
+    assert found.sample.tolist() == [10, 30]
+    assert found.note == (f"one{separator}line", "two")

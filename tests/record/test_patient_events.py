@@ -35,6 +35,23 @@ def test_edf_plus_has_events_among_other_annotations(tmp_path: Path) -> None:
     assert found.notes == ()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("no symptom", "No symptoms", "no complaints", "without new symptoms", "Symptoms: none", "denies symptoms."),
+        *("symptom-free", "No patient event", "no event"),
+    ],
+)
+def test_what_denies_an_event_is_none(text: str, tmp_path: Path) -> None:
+    assert not recorded_events(read_recording(edf_with(tmp_path, (2.0, text)))).events
+
+
+@pytest.mark.parametrize("text", ["Patient event, no symptoms", "symptom: no sleep", "Button, no pain", "symptoms"])
+def test_an_event_with_a_negation_is_one(text: str, tmp_path: Path) -> None:
+    found = recorded_events(read_recording(edf_with(tmp_path, (2.0, text))))
+    assert found.events == (PatientEvent(2.0, text),)
+
+
 def test_texts_are_bounded_printable_lines_and_a_note_says_so(tmp_path: Path) -> None:
     path = edf_with(tmp_path, (1.0, "Event \x1b[31mred\u202e"), (2.0, f"Event {'x' * 500}"), (30.0, "Event"))
     found = recorded_events(read_recording(path))

@@ -1,15 +1,16 @@
 """The list of events, by hand: beats at stated times with stated labels."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ecgfed
-from ecgfed.domain.events.beats import Beats, merged
+from ecgfed.domain.events.beats import SOON_AFTER, SOON_BEFORE, Beats, merged
 from ecgfed.domain.events.find import Events, find_events
 from ecgfed.domain.events.kinds import Kind
+from ecgfed.domain.events.patient_event import PatientEvent
 from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.reports.event_list import event_list, event_rows, not_listed
 from ecgfed.reports.recording_parts import Drawn
@@ -77,3 +78,30 @@ def test_page_and_json_hold_every_event(records: Path) -> None:
         assert f'data-at="{event.start_s:.3f}"' in report.html
         if event.strip is not None:
             assert f'id="strip-{event.strip}"' in report.html
+
+
+def test_a_run_with_a_wave_that_may_be_a_beat_says_so() -> None:
+    """A couplet and the wave half-way: two labelled beats, three of the run."""
+    beats, _ = counted()
+    couplet = replace(
+        beats,
+        label=np.array([0, 0, 0, 1, 0, 1, 0, 0, 0])[[0, 1, 2, 3, 5, 6, 7, 8]],
+        sample=beats.sample[[0, 1, 2, 3, 5, 6, 7, 8]],
+        undetected=np.array([0, 0, 0, SOON_AFTER + SOON_BEFORE, 0, 0, 0], np.uint8),
+    )
+    for of, undetected in ((couplet, 1), (beats, 0)):
+        (run,) = (event for event in event_list(of, find_events(of), [], []) if "run" in event.kind)
+        assert (run.beats, run.undetected, run.to_dict()["undetected"]) == (3, undetected, undetected)
+        assert run.review == bool(undetected)
+
+
+@pytest.mark.parametrize(("low", "assessed"), [(8, False), (7, False), (5, True), (0, True)])
+def test_no_ectopic_beat_around_a_patient_event_is_stated_of_confident_beats_alone(low: int, assessed: bool) -> None:
+    """Nine beats in the minute around it; more than 70% of low confidence rule nothing out (6 of 9 are 67%)."""
+    beats, _ = counted()
+    sample = np.concatenate([beats.sample, 6000 + 80 * np.arange(100)])  # the rest of the recording is certain
+    label, uncertain = np.zeros(109, np.int64), np.arange(109) < low
+    of = replace(beats, sample=sample, label=label, uncertain=uncertain, samples=15_000)
+    rows = event_list(of, find_events(of), [], [], [PatientEvent(5.0)])
+    (event,) = (row for row in rows if row.kind == "patient event")
+    assert event.context == ("no ectopic beat" if assessed else "ectopic beats not assessed")

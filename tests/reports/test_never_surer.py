@@ -4,15 +4,18 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import write_record
 from edits_files import document_of, written
+from page_cells import Cells
+from signal_rhythms import joined, recording
 
 import ecgfed
 from ecgfed.domain.events.rhythm import Rates, RhythmEpisodes
 from ecgfed.reports.conclusion import SENTENCES
 from ecgfed.reports.figures import figures
-from ecgfed.reports.headline import none_detected, rates_text
+from ecgfed.reports.headline import rates_text
 from ecgfed.reports.recording_report import RecordingReport
 
 
@@ -27,24 +30,44 @@ def af_of(report: RecordingReport, **changed: object) -> tuple[float | None, str
     return found["af_percent"].value, found["af_percent"].reason
 
 
-def test_fibrillation_needs_thirty_seconds(short: RecordingReport) -> None:
-    assert short.parts.duration_s < 30
-    assert SENTENCES["af_open"] in short.parts.draft[2]
-    text = none_detected(short.parts.events, short.parts.duration_s, 100.0) or ""
-    detected, _, missing = text.partition(";")
-    assert "fibrillation" not in detected
-    assert "fibrillation" in missing
-    value, reason = af_of(short)
-    assert value is None
-    assert reason
-    assert af_of(short, duration_s=30.0) == (0.0, "")
-    marked = RhythmEpisodes("sinus rhythm", ((0.0, 5.0),), "labels")
-    assert af_of(short, rhythms=(marked,)) == (0.0, "")
+@pytest.mark.parametrize("atrial", [True, False])
+@pytest.mark.parametrize("seconds", [8.9, 12.0, 25.0, 40.0, 90.0])
+def test_a_report_states_what_the_detector_judged(seconds: float, atrial: bool) -> None:
+    """Strips of 9 to 61 s are judged as a whole (decision 0077), and state nothing of other times; shorter ones not."""
+    report = ecgfed.report(joined(300.0, (seconds, atrial))[0])
+    figure = {of.name: of for of in figures(report.parts)}["af_percent"]
+    text = " ".join((*report.parts.draft, Cells(report.html).facts["Rhythm"]))
+    if seconds < 9:
+        assert report.parts.fibrillation_from_s is None
+        assert SENTENCES["af_open"] in text
+        assert (figure.value, bool(figure.reason)) == (None, True)
+        assert "or flutter or" not in text
+    elif atrial:
+        (certainty,) = report.to_dict()["rhythms"][0]["certainty"]
+        assert figure.value == pytest.approx(100, abs=15)
+        assert f"certainty {certainty:.0%}: to be reviewed" in text
+        assert "not assessed." not in report.parts.draft[2].replace("AV block", "")
+    else:
+        assert figure.value == 0
+        assert text.count("No atrial fibrillation ") == 1
+        assert text.count(f"{seconds:.0f} s") == (2 if seconds <= 61 else 0)
+        assert ("none excluded before or after" in text) == ("nothing is known" in figure.remark) == (seconds <= 61)
+
+
+@pytest.mark.parametrize("seconds", [20.0, 100.0])
+def test_fibrillation_is_not_excluded_where_no_window_was_judged(seconds: float) -> None:
+    """White noise and no signal: the detector scores no window, however long it lasts."""
+    noise = np.random.default_rng(0).normal(0, 0.3, (1, int(300 * seconds)))
+    noise[:, ::3] = np.nan
+    report = ecgfed.report(recording(noise, 300.0))
+    assert report.parts.fibrillation_from_s is None
+    assert SENTENCES["af_open"] in report.parts.draft[2]
+    assert {of.name: of for of in figures(report.parts)}["af_percent"].value is None
 
 
 def test_fibrillation_is_not_zero_where_the_rhythm_is_paced(short: RecordingReport) -> None:
     paced = RhythmEpisodes("paced", ((0.0, 40.0),), "signal")
-    assert af_of(short, rhythms=(paced,), duration_s=40.0)[0] is None
+    assert af_of(short, rhythms=(paced,), duration_s=40.0, fibrillation_from_s=30.0)[0] is None
 
 
 def test_a_mean_of_one_interval_is_no_heart_rate(tmp_path: Path) -> None:
@@ -67,4 +90,4 @@ def test_blanks_are_no_conclusion_and_fhir_has_no_control_characters(short: Reco
     ecgfed.report(record, labels=labels, edits=edits, out=tmp_path / "page.html", formats="fhir")
     entries = json.loads((tmp_path / "page.fhir.json").read_text(encoding="utf-8"))["entry"]
     stated = [entry["resource"]["conclusion"] for entry in entries if "conclusion" in entry["resource"]]
-    assert stated == ["No ectopy.\n\tSigned"]
+    assert stated == [r"No\x07 ectopy." "\n\tSigned"]

@@ -1,10 +1,14 @@
 """Reports of twelve leads, and of recordings of at most a minute."""
 
+import csv
+import json
 import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
+import pydicom
 import pytest
 from browser_driver import driven, opened
 from record_files import write_leads
@@ -14,6 +18,7 @@ import ecgfed
 from ecgfed.domain.record.twelve_leads import STANDARD_LEADS
 from ecgfed.reports.recording_report import RecordingReport
 
+SCHEMA = Path(__file__).parents[1] / "data" / "fhir" / "fhir-r4.schema.json"
 HOLTER = ("Heart rate variability", "Beats hour by hour", "timeline-slider", "burden", "Slowest minute", "Busiest hour")
 ROWS = {"I": 0, "aVR": 0, "V1": 0, "V4": 0, "II": 1, "aVL": 1, "V2": 1, "V5": 1, "III": 2, "aVF": 2, "V3": 2, "V6": 2}
 COLUMNS = {name: number // 3 for number, name in enumerate(STANDARD_LEADS)}
@@ -209,3 +214,93 @@ def test_the_printed_sheet_is_true_to_scale(used: dict[str, Any]) -> None:
     assert used["printed_scale"] == "25 mm/s, 10 mm/mV"
     assert used["printed"]["wide"] == pytest.approx(265, abs=0.1)
     assert used["printed"]["high"] <= 120
+
+
+def renamed(leads: dict[str, np.ndarray], **names: str) -> dict[str, np.ndarray]:
+    return {names.get(name, name): signal for name, signal in leads.items()}
+
+
+def test_iec_names_have_a_sheet_by_einthovens_and_goldbergers_equations(tmp_path: Path) -> None:
+    """C1 to C6 are V1 to V6; R, L and F may be aVR or a potential, so the limb leads follow from I and II."""
+    chest = {f"V{number}": f"C{number}" for number in range(1, 7)}
+    iec = renamed(dipole_leads(20), aVR="R", aVL="L", aVF="F", **chest)
+    report = reported(tmp_path, iec)
+    assert report.parts.twelve is not None
+    assert set(report.parts.twelve.derived) == {"aVR", "aVL", "aVF"}
+    assert report.to_dict()["twelve_leads"]["qrs_axis_deg"]["value"] == pytest.approx(20, abs=3)
+    assert "no-twelve-leads" not in dict(report.parts.notes)
+
+
+@pytest.mark.parametrize("lead", ["I", "II", "III", "V3"])
+def test_why_there_is_no_sheet_is_on_the_page(lead: str, tmp_path: Path) -> None:
+    """Two leads of a name are ambiguous, and one that is missing cannot be derived; III alone can."""
+    leads = dipole_leads()
+    header = write_twelve(tmp_path, "twice", leads).with_suffix(".hea")
+    text = header.read_text()
+    header.write_text(re.sub(rf" {'V4' if lead == 'V3' else 'aVF'}$", f" {lead}", text, flags=re.MULTILINE))
+    how: dict[str, Any] = {"leads": "#2"} if lead == "II" else {}
+    twice = ecgfed.report(header.with_suffix(""), **how)
+    assert isinstance(twice, RecordingReport)
+    assert (twice.parts.twelve is None) == (lead != "III")
+    missing = reported(tmp_path, {name: signal for name, signal in leads.items() if name != "V6"}, "missing")
+    for report, reason in ((twice, f"2 leads are named {lead}"), (missing, "no lead is named V6.")):
+        if report.parts.twelve is None:
+            assert reason in dict(report.parts.notes)["no-twelve-leads"]
+            assert reason in report.html
+
+
+def test_few_leads_are_no_twelve(tmp_path: Path) -> None:
+    leads = dipole_leads()
+    report = reported(tmp_path, {name: leads[name] for name in ("I", "II", "V1", "V5")})
+    assert "no-twelve-leads" not in dict(report.parts.notes)
+
+
+@pytest.mark.parametrize("flat", ["II", "I", "V2"])
+def test_a_flat_lead_is_named_and_never_the_one_that_is_read(flat: str, tmp_path: Path) -> None:
+    leads = dipole_leads()
+    leads[flat] = np.zeros_like(leads[flat])
+    record = write_twelve(tmp_path, "flat", leads)
+    beats = labels(tmp_path / "flat.csv")
+    for how in ({}, {"labels": beats}):
+        report = ecgfed.report(record, **how)
+        assert isinstance(report, RecordingReport)
+        assert report.parts.lead == ("I" if flat == "II" else "II")
+        assert report.parts.events.counted >= 10
+        assert f"{flat} (flat)" in dict(report.parts.warnings)["unusable-leads"]
+        assert ("is read in its place" in dict(report.parts.warnings).get("file", "")) == (flat == "II")
+    assert ecgfed.report(record, leads=flat, labels=beats).parts.lead == flat  # a lead that is named is read
+
+
+def test_axes_and_the_lead_of_the_intervals_are_in_the_files_for_other_programs(tmp_path: Path) -> None:
+    """The dipole's direction, by the schema of FHIR R4; the lead's name is no person's, so it is stated."""
+    reported(tmp_path, dipole_leads(-45, p_deg=60), out=tmp_path / "page.html", formats="fhir,table,dicom")
+    bundle = json.loads((tmp_path / "page.fhir.json").read_text())
+    assert list(jsonschema.Draft6Validator(json.loads(SCHEMA.read_text())).iter_errors(bundle)) == []
+    resources = [entry["resource"] for entry in bundle["entry"]]
+    of = {one["code"]["text"]: one for one in resources if one["resourceType"] == "Observation"}
+    (row,) = csv.DictReader((tmp_path / "page.csv").read_text().splitlines())
+    dicom = pydicom.dcmread(tmp_path / "page.dcm")
+    texts = [
+        str(note.UnformattedTextValue) for note in dicom.WaveformAnnotationSequence if "UnformattedTextValue" in note
+    ]
+    for title, name, code, degrees in (
+        ("QRS axis", "qrs_axis_deg", "8632-2", -45),
+        ("P axis", "p_axis_deg", "p_axis_deg", 60),
+        ("T axis", "t_axis_deg", "t_axis_deg", 40),
+    ):
+        quantity = of[title]["valueQuantity"]
+        assert (quantity["code"], quantity["value"]) == ("deg", pytest.approx(degrees, abs=10))
+        assert of[title]["code"]["coding"][0]["code"] == code
+        assert float(row[name]) == quantity["value"]
+        assert any(text.startswith(f"{title}: ") for text in texts)
+    for title in ("P-R Interval", "QRS duration", "Q-T interval"):
+        assert "in II alone" in of[title]["note"][0]["text"]
+    assert "in II alone" in row["remarks"]
+    one_lead = reported(
+        tmp_path, {"Smith": dipole_leads()["II"]}, "one", out=tmp_path / "other.html", formats="fhir,table"
+    )
+    assert one_lead.parts.intervals is not None
+    files = [(tmp_path / f"other{end}").read_text() for end in (".fhir.json", ".csv")]
+    assert not any("Smith" in text for text in files)
+    (row,) = csv.DictReader(files[1].splitlines())
+    assert (row["qrs_axis_deg"], "qrs_axis_deg" in row["not_assessed"]) == ("", True)

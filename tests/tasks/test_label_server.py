@@ -328,14 +328,18 @@ def test_a_disk_that_refuses_is_told_and_nothing_is_lost(running: Running, monke
     running.post("save", {"base": 0, "kept": kept(1), "rows": ROWS})
     before = running.file.read_bytes()
 
-    def full(contents: object) -> None:
-        raise OSError(28, "No space left on device")
+    full = OSError(28, "No space left on device", str(running.file))
+    for problem in (full, StorageError(running.file, "could not be written (No space left on device)")):
 
-    with monkeypatch.context() as patched:
-        patched.setattr("ecgfed.tasks.label_server.write_together", full)
-        status, told = running.post("save", {"base": 1, "kept": kept(2), "rows": [[900, "V", 10, "clinician"]]})
-    assert status == 507
-    assert "No space left" in told["said"]
+        def refuse(contents: object, problem: Exception = problem) -> None:
+            raise problem
+
+        with monkeypatch.context() as patched:
+            patched.setattr("ecgfed.tasks.label_server.write_together", refuse)
+            status, told = running.post("save", {"base": 1, "kept": kept(2), "rows": [[900, "V", 10, "clinician"]]})
+        assert status == 507
+        assert "No space left" in told["said"]
+        assert str(running.file.parent) not in told["said"]
     assert running.file.read_bytes() == before
     assert running.post("save", {"base": 1, "kept": kept(2), "rows": [[900, "V", 10, "clinician"]]})[0] == 200
 

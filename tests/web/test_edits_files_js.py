@@ -14,6 +14,7 @@ from random_reports import random_labelled, recording_of
 
 import ecgfed.web
 from ecgfed.base.errors import RecordError
+from ecgfed.base.text import visible_text
 from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.labels.edits import read_edits
@@ -188,3 +189,18 @@ def test_page_and_command_refuse_the_same_files(tmp_path: Path) -> None:
     expected = [False] * len(usable) + [True] * (len(files) - len(usable))
     for text, page, command_refuses, refused in zip(files, by_page, by_command, expected, strict=True):
         assert (page, command_refuses) == (refused, refused), text[:2000]
+
+
+def test_the_page_shows_hidden_characters_as_a_rebuilt_one_does(tmp_path: Path) -> None:
+    """Of every character that Unicode has in its first plane and among its tags."""
+    texts = ["".join(map(chr, range(at, at + 64))) for at in (*range(0, 0x10000, 64), 0xE0000, 0xE0040)]
+    texts = [text for text in texts if not any("\ud800" <= character <= "\udfff" for character in text)]
+    texts += ["SR 12 \u202e34\u202c \x1b[31m\r\nsecond\rthird", "א 12 ב", "\u200b" * 9_999]
+    given = tmp_path / "texts.json"
+    given.write_text(json.dumps(texts))
+    script = (
+        "const [web, file] = process.argv.slice(1); const texts = JSON.parse(require('fs').readFileSync(file, 'utf8'));"
+    )
+    script += "process.stdout.write(JSON.stringify(texts.map(require(web + '/edits_file.js').visible)))"
+    done = subprocess.run([node_path(), "-e", script, str(WEB), str(given)], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [visible_text(text)[:10_000] for text in texts]

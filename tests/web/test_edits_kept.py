@@ -93,6 +93,14 @@ def test_stored_edits_that_cannot_be_used_are_not_thrown_away(told: dict[str, An
     assert "cannot be used" in told["steps"]["draft refused"]["message"]
 
 
+def test_texts_that_were_set_aside_are_restored_and_taken_away_by_undo(told: dict[str, Any]) -> None:
+    refused, restored, undone = told["conclusions"]
+    assert told["restorable"] == [False, True, False]
+    assert set(restored) == {"Sinus rhythm, short runs"}
+    assert "Sinus rhythm, short runs" not in refused
+    assert undone == refused
+
+
 def test_a_page_saves_no_more_than_is_read(tmp_path: Path) -> None:
     """A group of 100,000 beats of a day, accepted again and again, each sample on a line of its own."""
     script = tmp_path / "room.js"

@@ -76,6 +76,11 @@ def test_no_accessibility_problem_and_no_error(told: dict[str, Any]) -> None:
     assert told["widths"]["small"] <= 320
 
 
+def test_no_link_leads_to_a_program_that_has_ended(told: dict[str, Any]) -> None:
+    assert told["links"] > 0
+    assert told["linksAtEnd"] == 0
+
+
 def test_it_asks_its_own_server_alone(told: dict[str, Any]) -> None:
     assert len(set(told["requests"])) == 1
     assert "\n" not in told["problem"]

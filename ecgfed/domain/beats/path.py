@@ -41,7 +41,7 @@ from ecgfed.domain.signal.heartbeats import NO_BEATS_S, end_noise, no_beats
 from ecgfed.domain.signal.pacing import Pacing, calibration_pulses, detect_pacing
 from ecgfed.domain.signal.peaks import OnSamples, find_peaks
 from ecgfed.domain.signal.quality import NO_SIGNAL, LeadQuality
-from ecgfed.domain.signal.rhythm import assessed_features, episodes, log_odds
+from ecgfed.domain.signal.rhythm import assessed_features, episodes, log_odds, shortest_episode_s
 from ecgfed.domain.signal.size import Size, lead_size, min_qrs_mv
 from ecgfed.domain.signal.spans import Spans
 
@@ -182,6 +182,11 @@ class RecordingBeats:
         if not found.episodes:
             return found
         return found.without(self.without_rhythm, NO_BEATS_S).trimmed(self.unreadable_s, NO_BEATS_S)
+
+    @property
+    def fibrillation_from_s(self) -> float | None:
+        """The shortest episode of atrial fibrillation that is detected, in seconds; None where it is not assessed."""
+        return shortest_episode_s(log_odds(self.rhythm_features), self.recording.duration_s)
 
     @cached_property
     def av_block(self) -> RhythmEpisodes:

@@ -13,7 +13,7 @@ from ecgfed.base.errors import CohortError, OptionError, RecordError, param
 from ecgfed.base.safe_io import check_columns, open_regular, read_bounded
 from ecgfed.domain.cohort.problems import Problems
 from ecgfed.domain.cohort.sources import Source
-from ecgfed.domain.record.kinds import FORMATS, is_of_kind, may_be_recording
+from ecgfed.domain.record.kinds import FORMATS, is_of_kind, kind_of_suffix, may_be_recording
 from ecgfed.domain.record.reader import format_of, read_comments, record_path
 from ecgfed.domain.record.wfdb_header import segment_names
 
@@ -202,7 +202,8 @@ def folder_sources(
         formats: names of formats (``ecgfed.domain.record.reader.FORMATS``): which to take; all of them for none.
         annotator: suffix of the annotation files, which are no recordings.
         ids: the patients' names become ids, and so must be fit for file names.
-        problems: is given the recordings that cannot be used, which are then left out; without it they are errors.
+        problems: is given the recordings that cannot be used, which are then left out; without it they are errors. So
+            are links to nothing and other files that cannot be read (``not_read_below``).
 
     Raises:
         OptionError: no such folder or format, an unusable CSV or expression.
@@ -230,6 +231,10 @@ def folder_sources(
             problems.add(record, problem)
         else:
             groups.setdefault(patient, []).append(record)
+    if problems is not None:
+        for path, error in not_read_below(folder, annotator).items():
+            if not formats or kind_of_suffix(path) in formats:
+                problems.add(path, error)
     return [Source(patient, patient, tuple(paths)) for patient, paths in groups.items()]
 
 

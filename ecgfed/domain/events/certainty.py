@@ -7,6 +7,9 @@ from ecgfed.domain.events.rhythm import POSSIBLE, RhythmEpisodes
 
 #: Certainty below which an episode is called possible.
 LIKELY = 0.5
+#: Atrial fibrillation is not assessed in a recording shorter (s) than those of CinC 2017, on which its detection was
+#: measured.
+SHORTEST_S = 9.0
 #: The possible rhythms that there are, for pages in other languages.
 _NAMES = (tr_later("possible AF or flutter"), tr_later("possible AF"))
 

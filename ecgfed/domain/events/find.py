@@ -120,7 +120,8 @@ def _all_to_review(ectopy: Ectopy) -> Ectopy:
 def _low_confidence(ectopy: Ectopy, low_of_all: int, rules: EventRules) -> str:
     """Return why a count is withheld, ``""`` where it is not.
 
-    Too many of its beats are of low confidence; or so many of all beats are that a low count rules nothing out.
+    Too many of its beats are of low confidence; or so many of all beats are that a low count, or none among however few
+    beats, rules nothing out.
     """
     low = ectopy.uncertain or 0
     if rules.withholds(low, ectopy.total):
@@ -130,7 +131,8 @@ def _low_confidence(ectopy: Ectopy, low_of_all: int, rules: EventRules) -> str:
             low=low,
             percent=rules.withheld_percent,
         )
-    if ectopy.total - low >= rules.withheld_beats or not rules.withholds(low_of_all, ectopy.counted):
+    doubtful = rules.withholds if ectopy.total else rules.mostly_low
+    if ectopy.total - low >= rules.withheld_beats or not doubtful(low_of_all, ectopy.counted):
         return ""
     values = {"low": low_of_all, "counted": ectopy.counted, "percent": rules.withheld_percent}
     if not ectopy.total:

@@ -57,7 +57,7 @@ class EventRules:
             Spacelabs' monitors.
         withheld_percent: where more than this share of a kind's beats is of low confidence, its counts are withheld.
             70: ours, chosen on DS1 of MIT-BIH (docs/decisions/0059), as all that follow.
-        withheld_beats: fewer low-confidence beats withhold nothing.
+        withheld_beats: fewer low-confidence beats withhold nothing, but a statement that none was detected.
         bridge_percent: a run continues across a low-confidence beat of another class where the intervals to it differ
             from the run's own by at most this share.
         bridge_probability: or across one that is of the run's kind with at least this probability.
@@ -115,7 +115,11 @@ class EventRules:
 
     def withholds(self, low_confidence: int, total: int) -> bool:
         """Return whether a count is withheld because too many of its beats are of low confidence."""
-        return low_confidence >= self.withheld_beats and 100 * low_confidence > self.withheld_percent * total
+        return low_confidence >= self.withheld_beats and self.mostly_low(low_confidence, total)
+
+    def mostly_low(self, low_confidence: int, total: int) -> bool:
+        """Return whether the share of low-confidence beats, however few, is above ``withheld_percent``."""
+        return 100 * low_confidence > self.withheld_percent * total
 
     def changed(self, settings: tuple[str, ...]) -> "EventRules":
         """Return a copy with some rules changed.

@@ -13,6 +13,7 @@ from typing import Any
 
 from ecgfed.base.errors import RecordError
 from ecgfed.base.files import read_json
+from ecgfed.base.text import visible_text
 from ecgfed.domain.events.kinds import RHYTHM_NAMES
 from ecgfed.domain.labels.user_labels import NO_BEAT, SYMBOLS
 
@@ -246,10 +247,10 @@ class _Reader:
         return value
 
     def text(self, value: object, where: str) -> str:
-        """Return a text of several lines, which may be empty."""
+        """Return a text of several lines, which may be empty, without hidden characters (``visible_text``)."""
         if not isinstance(value, str) or len(value) > MAX_TEXT or _SURROGATE.search(value):
             raise self.problem(where, value, f"text of at most {MAX_TEXT:,} characters")
-        return value
+        return visible_text(value)
 
     def time(self, value: object, where: str) -> datetime:
         """Return a date and time with its offset from UTC."""

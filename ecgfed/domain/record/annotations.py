@@ -13,7 +13,7 @@ from ecgfed.base.errors import RecordError
 from ecgfed.base.language import messages
 from ecgfed.base.safe_io import check_columns
 from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation
-from ecgfed.domain.record.tables import MAX_COLUMNS, as_number, read_text
+from ecgfed.domain.record.tables import MAX_COLUMNS, as_number, lines_of, read_text
 
 #: Every symbol of annot(5) that is no beat: rhythm, noise, flutter, waves, notes.
 OTHER_SYMBOLS = frozenset("~|+\"!*Ds=pt@()^u[]x'`")
@@ -112,7 +112,7 @@ def read_csv_annotation(path: Path, fs_hz: float, *, samples: int | None = None)
     Raises:
         RecordError: a missing column, a cell that is no number or no WFDB symbol (with its line), a mark outside.
     """
-    text = [line for line in read_text(path).splitlines(keepends=True) if not line.startswith("#")]
+    text = [f"{line}\n" for line in lines_of(read_text(path)) if not line.startswith("#")]
     delimiter = next((mark for mark in "\t;" if text and mark in text[0]), ",")
     reader = csv.reader(text, delimiter=delimiter, strict=True)
     try:

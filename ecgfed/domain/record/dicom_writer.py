@@ -33,6 +33,7 @@ _POSITIONS = 16_000
 _OWN = "99ECGFED"
 _UNKNOWN_TIME = "19000101000000"
 _UNITS = {"1": "no units", "/min": "per minute", "s": "second", "ms": "millisecond", "%": "percent", "mV": "millivolt"}
+_UNITS |= {"deg": "degree"}
 
 
 def _class_of(recording: Recording) -> str | None:

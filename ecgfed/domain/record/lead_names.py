@@ -83,6 +83,8 @@ _ABOUT_ECG = re.compile(r"(?<![a-z])(?:(?:event|thor|abdo)[a-z]*|(?:cal|sample|c
 _ONE = r"(?:fp[12z]|af[z3478]|f[z3478]|fc[z1-6]|ft[789]|t[3-8]|cp[z1-6]|tp[789]|p[z3478]|po[z3478]|o[z12]|cz)"
 _PAIR = rf"(?:{_ONE}|c[34])(?:{_ONE}|c[34]|[am][12]|ref|le|avg?)"
 _EEG = re.compile(rf"(?:eeg)?(?:{_ONE}|{_PAIR})(?:ref|le)?")
+#: The number of one of several leads of a name, ``II (2)``.
+NUMBERED = re.compile(r"\s*\(([0-9]{1,4})\)$")
 #: Names that number a channel, and common ones of other signals: they name nobody.
 _NUMBERED = re.compile(
     r"(?:ecg|ekg|ch|chan|channel|lead|sig|signal|column|col)?(?:[0-9]{0,3}|i{1,3})(?:\([0-9]{1,4}\))?"

@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 
 from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.text import shortened
-from ecgfed.domain.record.lead_names import electrode_of_eeg, folded, is_another_signal, is_named_ecg, known_lead
+from ecgfed.domain.record.lead_names import (
+    NUMBERED,
+    electrode_of_eeg,
+    folded,
+    is_another_signal,
+    is_named_ecg,
+    known_lead,
+)
 from ecgfed.domain.record.recording import Recording
 
 
@@ -65,7 +72,6 @@ class LeadMatch(NamedTuple):
 
 
 _PLACE = re.compile(r"#\s*([0-9]{1,4})")
-_NUMBERED = re.compile(r"\s*\(([0-9]{1,4})\)$")
 
 
 def leads_in(meta: Mapping[str, Any]) -> tuple[str, ...]:
@@ -100,10 +106,10 @@ def name_match(requested: str, present: str) -> NameMatch:
     """
     if requested == present:
         return NameMatch.EXACT
-    numbers = {int(match[1]) for name in (requested, present) if (match := _NUMBERED.search(name))}
+    numbers = {int(match[1]) for name in (requested, present) if (match := NUMBERED.search(name))}
     if len(numbers) > 1:
         return NameMatch.OTHER
-    requested_name, present_name = (folded(_NUMBERED.sub("", name)) for name in (requested, present))
+    requested_name, present_name = (folded(NUMBERED.sub("", name)) for name in (requested, present))
     if requested_name == present_name and requested_name:
         return NameMatch.NAME
     first, second = known_lead(requested_name), known_lead(present_name)
@@ -221,7 +227,7 @@ def are_ecg(names: Sequence[str], units: Sequence[str] = ()) -> list[bool]:
         for name, unit in zip(names, known, strict=True)
     ]
     labelled = [
-        ecg and (is_named_ecg(name) or known_lead(folded(name)) is not None)
+        ecg and (is_named_ecg(name) or known_lead(folded(NUMBERED.sub("", name))) is not None)
         for name, ecg in zip(names, possible, strict=True)
     ]
     return labelled if any(labelled) else possible

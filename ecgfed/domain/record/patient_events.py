@@ -40,6 +40,13 @@ _FIRST = {
 }
 #: How a text calls itself an event that the patient marked.
 _MARKER = re.compile(r"\b(?:patient|event|push.?button|button|symptoms?|diary)\b", re.IGNORECASE)
+_FELT = r"(?:symptoms?|complaints?|patient events?|events?|button)"
+#: What denies one: the words are taken out before ``_MARKER`` is looked for (docs/report.md has the list).
+_DENIED = re.compile(
+    rf"\b(?:no|without|denie[sd])\s+(?:\w+\s+)?{_FELT}\b|\b{_FELT}\s*[:=]?\s*(?:none|no|nil)\s*(?=$|[.,;])|"
+    r"\bsymptom[- ]free\b",
+    re.IGNORECASE,
+)
 
 #: (seconds from the start, text) of an annotation.
 Timed = tuple[float, str]
@@ -97,7 +104,7 @@ def events_of(
         source: of the events.
         every: every text is an event, not only one that calls itself so.
     """
-    wanted = [(time_s, text) for time_s, text in timed if every or _MARKER.search(text)]
+    wanted = [(time_s, text) for time_s, text in timed if every or _MARKER.search(_DENIED.sub("", text))]
     inside = sorted((time_s, text) for time_s, text in wanted if math.isfinite(time_s) and 0 <= time_s < duration_s)
     notes = []
     if outside := len(wanted) - len(inside):

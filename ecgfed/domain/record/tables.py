@@ -1,6 +1,7 @@
 """Tables of numbers as people write them: comma, semicolon, tab or blanks, decimal comma, comments, empty cells."""
 
 import csv
+import io
 import math
 import re
 from dataclasses import dataclass
@@ -115,6 +116,14 @@ def _column_of_numbers(cells: list[str], decimal: str) -> list[float]:
     return [number for number in numbers if number is not None]
 
 
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text, without their ends: line feeds, carriage returns, or both.
+
+    A cell may hold U+2028 and other characters at which ``str.splitlines`` splits too.
+    """
+    return [line.rstrip("\n") for line in io.StringIO(text, newline=None)]
+
+
 def read_text(path: Path) -> str:
     """Return a text file, UTF-8, UTF-16 or Latin-1; raises RecordError where there is none, or none of text.
 
@@ -226,7 +235,7 @@ def read_table(path: Path) -> Table:
     comments: list[str] = []
     blank = 0
     blanks_inside: list[int] = []
-    for number, line in enumerate(read_text(path).splitlines(), 1):
+    for number, line in enumerate(lines_of(read_text(path)), 1):
         if line.lstrip().startswith(_COMMENT):
             comments.append(line.strip().lstrip("".join(_COMMENT)).strip())
         elif not line.strip():

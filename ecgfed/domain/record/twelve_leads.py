@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.domain.record.lead_names import folded, known_lead
+from ecgfed.domain.record.lead_names import NUMBERED, folded, known_lead
 from ecgfed.domain.record.recording import LazySignals, Recording
 
 #: A limb lead as shares of I and II.
@@ -26,6 +26,12 @@ def limb_lead(name: str, i_mv: NDArray[np.float64], ii_mv: NDArray[np.float64]) 
     """Return III, aVR, aVL or aVF (samples,) from I and II."""
     of_i, of_ii = OF_I_AND_II[name]
     return of_i * i_mv + of_ii * ii_mv
+
+
+def standard_lead(name: str) -> str:
+    """Return the standard lead that a name means, also one of two of that name, ``II (2)``; ``""`` for none."""
+    lead = known_lead(folded(NUMBERED.sub("", name)))
+    return "" if lead is None or lead.electrodes or lead.lead not in STANDARD_LEADS else lead.lead
 
 
 def stored_leads(names: Sequence[str]) -> dict[str, str]:

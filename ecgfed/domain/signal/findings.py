@@ -227,7 +227,10 @@ def _calibration(recording: Recording, peaks: NDArray[np.int64]) -> list[Finding
 
 def _no_beats(recording: Recording, beats: int) -> Finding:
     text = message(
-        "Only {n} beats were found in {lead}: nothing is said of rate and polarity.", n=beats, lead=recording.lead
+        "Only {n} beats were found in {lead}: whether its polarity is the usual one, and the rate one that a person "
+        "can have, is not assessed.",
+        n=beats,
+        lead=recording.lead,
     )
     if not beats:
         text = message(

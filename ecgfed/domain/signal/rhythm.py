@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.language import tr_later
+from ecgfed.domain.events.certainty import SHORTEST_S
 from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.filters import bridge_samples, fill_gaps
@@ -37,9 +38,8 @@ WINDOW_S, CELL_S = 30.0, 10.0
 AVERAGED, LEAST_WEIGHT = np.array([1.0, 2.0, 3.0, 2.0, 1.0]), 3.0
 #: An episode exceeds the first probability, and lasts for so long while the second is exceeded.
 HIGH, LOW, EPISODE_S = 0.87, 0.5, 30.0
-#: A recording of up to so many seconds is judged as a whole, by this probability. A shorter one than those of CinC 2017
-#: (9 to 61 s), on which that was measured, is not assessed.
-STRIP_S, STRIP, SHORTEST_S = 61.0, 0.5, 9.0
+#: A recording of up to so many seconds is judged as a whole, by this probability.
+STRIP_S, STRIP = 61.0, 0.5
 #: Sinus rhythm with premature beats: a larger share than the first of the intervals without these is alike, and of the
 #: P waves one larger than the second; the log-odds of such a window are the third at most.
 STEADY, P_WAVES, STEADY_ODDS = 0.8, 0.4, -1.0
@@ -188,12 +188,24 @@ def averaged(odds: Floats) -> Floats:
     return np.where(weight >= LEAST_WEIGHT, total / np.maximum(weight, 1), np.nan)
 
 
+def shortest_episode_s(odds: Floats, duration_s: float) -> float | None:
+    """Return the length of the shortest episode that is detected by the log-odds (cells,), in seconds.
+
+    That is the whole of a strip. None where no window is assessed.
+    """
+    if duration_s <= STRIP_S:
+        return duration_s if duration_s >= SHORTEST_S and bool(np.isfinite(odds).any()) else None
+    return EPISODE_S if bool(np.isfinite(averaged(odds)).any()) else None
+
+
 def episodes(odds: Floats, duration_s: float, weights: Weights | None = None) -> RhythmEpisodes:
     """Return the episodes by the log-odds (cells,) of the windows, NaN where not assessed."""
     of = packaged_weights() if weights is None else weights
+    if shortest_episode_s(odds, duration_s) is None:
+        return RhythmEpisodes(NAME, ())
     if duration_s <= STRIP_S:
         known = odds[np.isfinite(odds)]
-        if duration_s < SHORTEST_S or not len(known) or _probability(known.mean()) <= STRIP:
+        if _probability(known.mean()) <= STRIP:
             return RhythmEpisodes(NAME, ())
         certainty = _probability(of.strip[0] * known.mean() + of.strip[1])
         return RhythmEpisodes(NAME, ((0.0, duration_s),), certainty=(float(certainty),))

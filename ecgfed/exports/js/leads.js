@@ -73,7 +73,7 @@ export function areEcg(names, units = []) {
     const unit = (units[i] ?? "").trim();
     return !isAnotherSignal(name, brain) && (!unit || /^[mu\u00b5\u03bcn]?V$/.test(unit));
   });
-  const labelled = names.map((name, i) => possible[i] && (namedEcg[i] || knownLead(folded(name)) !== null));
+  const labelled = names.map((name, i) => possible[i] && (namedEcg[i] || knownLead(folded(name.replace(NUMBERED, ""))) !== null));
   return labelled.includes(true) ? labelled : possible;
 }
 

@@ -14,9 +14,9 @@ import torch
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.files import check_free, write_together
+from ecgfed.base.language import joined_message, message, messages
 from ecgfed.base.options import Range, flat_options, option
 from ecgfed.base.safe_io import name_problem
-from ecgfed.base.text import count_of
 from ecgfed.core.methods.models import Pipeline
 from ecgfed.core.personal.base import Personal
 from ecgfed.core.personal.registry import FROM_METHOD, personal_by_name
@@ -138,7 +138,9 @@ def personalize_labels(
         progress.warn(text)
     propagated = _write(request, grouped, user_labels, learner, choice, signer)
     if request.bundle.signature is not None and signer is None:
-        progress.note("The new bundle is not signed: the signature of the original bundle is not valid for it.")
+        progress.note(
+            message("The new bundle is not signed: the signature of the original bundle is not valid for it.")
+        )
     metadata = {
         "record": request.recording.name,
         "recording": recording_id(request.recording),
@@ -239,22 +241,34 @@ def _learner(
 
 def _model_warnings(grouped: GroupedBeats, user_labels: MatchedLabels, learner: Learner) -> list[str]:
     """Return warnings about the labels and the global model, a sentence each."""
-    warnings = []
+    warnings: list[str] = []
     if user_labels.unmatched:
-        warnings.append(f"labels without a beat of their own are ignored: {user_labels.unmatched:,}")
+        warnings.append(message("labels without a beat of their own are ignored: {n}", n=user_labels.unmatched))
     if user_labels.past_minutes:
-        warnings.append(f"labels after the first minutes are ignored: {user_labels.past_minutes:,}")
+        warnings.append(message("labels after the first minutes are ignored: {n}", n=user_labels.past_minutes))
     lead, trained = grouped.beats.recording.lead, grouped.bundle.leads
     if best_match([*trained, *grouped.bundle.trained_on.other_leads], lead)[1] == NameMatch.OTHER:
-        warnings.append(f"lead {lead} is not {' or '.join(trained)}, which the global model was trained on")
+        names = joined_message(trained, message(" or "))
+        warnings.append(
+            message("lead {lead} is not {names}, which the global model was trained on", lead=lead, names=names)
+        )
     if silent := len(user_labels.without_signal):
-        warnings.append(f"labels at beats without a signal in {lead} are not propagated: {silent:,}")
+        warnings.append(
+            message("labels at beats without a signal in {lead} are not propagated: {n}", lead=lead, n=silent)
+        )
     known = {*learner.labels.symbols, NO_BEAT, CANNOT_TELL}
-    counts = ", ".join(f"{count:,} {symbol}" for symbol, count in user_labels.counts.items() if symbol not in known)
+    counts = {symbol: count for symbol, count in user_labels.counts.items() if symbol not in known}
     if counts:
-        warnings.append(f"the bundle has no class for {counts}: the beats keep these labels, no model learns them")
+        listed = joined_message([message("{n} {name}", n=count, name=symbol) for symbol, count in counts.items()], ", ")
+        warnings.append(
+            message(
+                "the bundle has no class for {counts}: the beats keep these labels, no model learns them", counts=listed
+            )
+        )
     if took_part(grouped.bundle, grouped.beats.recording):
-        warnings.append("the global model was trained on this very recording: on a new patient it would do less well")
+        warnings.append(
+            message("the global model was trained on this very recording: on a new patient it would do less well")
+        )
     return warnings
 
 
@@ -288,18 +302,35 @@ _MIN_OTHER, _MIN_OTHER_SHARE = 3, 0.01
 
 def _label_warnings(grouped: GroupedBeats, user_labels: MatchedLabels, choice: _ExportChoice) -> list[str]:
     """Return warnings about implausible labels, a sentence each."""
-    warnings, checked = [], choice.checked
+    warnings, checked = list[str](), choice.checked
     if checked is not None and checked.right["global"] <= _MAX_AGREED * checked.labels:
-        agreed = f"the global model says the same of {checked.right['global']} of {count_of(checked.labels, 'label')}"
-        warnings.append(f"{agreed}: check that the labels are correct and belong to this recording")
+        warnings.append(
+            messages(
+                "the global model says the same of {agreed} of {n} label: check that the labels are correct and "
+                "belong to this recording",
+                "the global model says the same of {agreed} of {n} labels: check that the labels are correct and "
+                "belong to this recording",
+                checked.labels,
+                agreed=checked.right["global"],
+            )
+        )
     if checked is not None and not choice.groups_trusted and not choice.single_class:
         warnings.append(
-            "the groups predicted fewer of the labels held back than the global model, so beats without a label keep "
-            "the model's: check that the labels are correct and at beats that 'ecgfed label' chose"
+            message(
+                "the groups predicted fewer of the labels held back than the global model, so beats without a label "
+                "keep the model's: check that the labels are correct and at beats that 'ecgfed label' chose"
+            )
         )
     no_beats = int((spread(grouped.groups, user_labels.label)[0] == NO_BEAT).sum())
     if no_beats > _MAX_NO_BEAT * grouped.grouped:
-        warnings.append(f"{no_beats:,} of {grouped.grouped:,} beats would be no beats by these labels ({NO_BEAT})")
+        warnings.append(
+            message(
+                "{n} of {total} beats would be no beats by these labels ({label})",
+                n=no_beats,
+                total=grouped.grouped,
+                label=NO_BEAT,
+            )
+        )
     return warnings
 
 
@@ -310,10 +341,14 @@ def _unlabelled_classes(grouped: GroupedBeats, labelled: str) -> str:
     other = int((predicted != grouped.bundle.classes.index(labelled)).sum())
     if other < max(_MIN_OTHER, _MIN_OTHER_SHARE * len(predicted)):
         return ""
-    beats = f"{other:,} of {count_of(len(predicted), 'beat')}"
-    return (
-        f"only {labelled} was labelled, and the global model predicts another class for {beats}: label some of these; "
-        "until then the global model stands in"
+    return messages(
+        "only {label} was labelled, and the global model predicts another class for {other} of {n} beat: label "
+        "some of these; until then the global model stands in",
+        "only {label} was labelled, and the global model predicts another class for {other} of {n} beats: label "
+        "some of these; until then the global model stands in",
+        len(predicted),
+        label=labelled,
+        other=other,
     )
 
 
@@ -326,14 +361,23 @@ def _choose_model(
     symbols = learner.labels.symbols
     classes = {symbols[symbol] for symbol in user_labels.label.values() if symbol in symbols}
     if checked is None:
-        nothing = f"with fewer than {FOLDS} labels nothing shows that a personal model is better"
-        return _ExportChoice("global", learner.start.chain, None, f"{nothing}: the global model stands in")
+        return _ExportChoice(
+            "global",
+            learner.start.chain,
+            None,
+            message(
+                "with fewer than {n} labels nothing shows that a personal model is better: the global model stands in",
+                n=FOLDS,
+            ),
+        )
     unchecked = ""
     if len(classes) == 1:
         (labelled,) = classes
         if reason := _unlabelled_classes(grouped, labelled):
             return _ExportChoice("global", learner.start.chain, checked, reason, single_class=True)
-        unchecked = f"only {labelled} was labelled: how well the model tells other classes could not be checked"
+        unchecked = message(
+            "only {label} was labelled: how well the model tells other classes could not be checked", label=labelled
+        )
     patient_beats = learner.patient_beats(user_labels.label)
     assert patient_beats is not None  # at least one label has a class
     chain = learner.start.chain

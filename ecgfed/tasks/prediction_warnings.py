@@ -118,7 +118,8 @@ def report_severe(warnings: tuple[ModelWarning, ...], progress: ProgressReporter
 def same_lead(recording: Recording, bundle: Bundle) -> str:
     """Return a note if the lead is the model's under another name (no warning), else ``""``."""
     name, how = best_match(bundle.leads, recording.lead)
-    return f"Lead {recording.lead} is {name}, which the model was trained on." if how == NameMatch.LEAD else ""
+    text = message("Lead {lead} is {name}, which the model was trained on.", lead=recording.lead, name=name)
+    return text if how == NameMatch.LEAD else ""
 
 
 def _file_warnings(beats: RecordingBeats) -> Iterator[ModelWarning]:

@@ -14,7 +14,7 @@ import torch
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.files import check_free, write_together
-from ecgfed.base.language import joined_message, message, messages
+from ecgfed.base.language import message, messages
 from ecgfed.base.options import Range, flat_options, option
 from ecgfed.base.safe_io import name_problem
 from ecgfed.core.methods.models import Pipeline
@@ -26,7 +26,6 @@ from ecgfed.domain.labels.contested import contested
 from ecgfed.domain.labels.enough import judge
 from ecgfed.domain.labels.spread import spread
 from ecgfed.domain.labels.user_labels import CANNOT_TELL, NO_BEAT
-from ecgfed.domain.record.leads import NameMatch, best_match
 from ecgfed.domain.record.recording import ReadOptions, Recording
 from ecgfed.exports.bundles.export import PatientModel
 from ecgfed.exports.bundles.extend import check_extension, extended_bundle
@@ -39,13 +38,13 @@ from ecgfed.tasks.cross_validation import FOLDS, CrossValidation, Learner, cross
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
 from ecgfed.tasks.label_personalization import LabelPersonalization, cross_validation_dict
+from ecgfed.tasks.label_warnings import own_label_warnings, unlabelled_classes
 from ecgfed.tasks.matched_labels import MatchedLabels, match_labels, read_label_file
 from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.prediction_warnings import refuse_synthetic
 from ecgfed.tasks.progress import SILENT, ProgressReporter, report_exclusions
 from ecgfed.tasks.propagated_labels import PropagatedLabels, propagated_label_files
 from ecgfed.tasks.records import open_for_model, recording_digests
-from ecgfed.tasks.training_warnings import took_part
 
 #: Default personalization method.
 DEFAULT_PERSONAL = "partway"
@@ -128,7 +127,7 @@ def personalize_labels(
     learner = _learner(grouped, request.start, user_labels, personal_method, config.seed)
     excluded = [grouped.excluded, channels_excluded([request.recording])]
     report_exclusions(excluded, progress)
-    warnings = _model_warnings(grouped, user_labels, learner)
+    warnings = own_label_warnings(grouped, user_labels, learner)
     for text in warnings:
         progress.warn(text)
     choice = _choose_model(learner, grouped, user_labels, progress)
@@ -239,39 +238,6 @@ def _learner(
     return learner
 
 
-def _model_warnings(grouped: GroupedBeats, user_labels: MatchedLabels, learner: Learner) -> list[str]:
-    """Return warnings about the labels and the global model, a sentence each."""
-    warnings: list[str] = []
-    if user_labels.unmatched:
-        warnings.append(message("labels without a beat of their own are ignored: {n}", n=user_labels.unmatched))
-    if user_labels.past_minutes:
-        warnings.append(message("labels after the first minutes are ignored: {n}", n=user_labels.past_minutes))
-    lead, trained = grouped.beats.recording.lead, grouped.bundle.leads
-    if best_match([*trained, *grouped.bundle.trained_on.other_leads], lead)[1] == NameMatch.OTHER:
-        names = joined_message(trained, message(" or "))
-        warnings.append(
-            message("lead {lead} is not {names}, which the global model was trained on", lead=lead, names=names)
-        )
-    if silent := len(user_labels.without_signal):
-        warnings.append(
-            message("labels at beats without a signal in {lead} are not propagated: {n}", lead=lead, n=silent)
-        )
-    known = {*learner.labels.symbols, NO_BEAT, CANNOT_TELL}
-    counts = {symbol: count for symbol, count in user_labels.counts.items() if symbol not in known}
-    if counts:
-        listed = joined_message([message("{n} {name}", n=count, name=symbol) for symbol, count in counts.items()], ", ")
-        warnings.append(
-            message(
-                "the bundle has no class for {counts}: the beats keep these labels, no model learns them", counts=listed
-            )
-        )
-    if took_part(grouped.bundle, grouped.beats.recording):
-        warnings.append(
-            message("the global model was trained on this very recording: on a new patient it would do less well")
-        )
-    return warnings
-
-
 @dataclass(frozen=True, eq=False)
 class _ExportChoice:
     """The model to export, and its cross-validation."""
@@ -296,8 +262,6 @@ class _ExportChoice:
 _MAX_GROUP_LOSS = 0.1
 #: Limits for warnings: share of labels on which the global model agrees at most; share of beats labelled as no beat.
 _MAX_AGREED, _MAX_NO_BEAT = 1 / 3, 0.2
-#: Labels of one class are not propagated where the global model predicts others for so many beats, and this share.
-_MIN_OTHER, _MIN_OTHER_SHARE = 3, 0.01
 
 
 def _label_warnings(grouped: GroupedBeats, user_labels: MatchedLabels, choice: _ExportChoice) -> list[str]:
@@ -334,24 +298,6 @@ def _label_warnings(grouped: GroupedBeats, user_labels: MatchedLabels, choice: _
     return warnings
 
 
-def _unlabelled_classes(grouped: GroupedBeats, labelled: str) -> str:
-    """Return why labels of a single class are not propagated; "" if the model predicts hardly any other class."""
-    # cross-validation holds back beats of that class alone: it cannot show that the other classes would disappear
-    predicted = grouped.predictions.label
-    other = int((predicted != grouped.bundle.classes.index(labelled)).sum())
-    if other < max(_MIN_OTHER, _MIN_OTHER_SHARE * len(predicted)):
-        return ""
-    return messages(
-        "only {label} was labelled, and the global model predicts another class for {other} of {n} beat: label "
-        "some of these; until then the global model stands in",
-        "only {label} was labelled, and the global model predicts another class for {other} of {n} beats: label "
-        "some of these; until then the global model stands in",
-        len(predicted),
-        label=labelled,
-        other=other,
-    )
-
-
 def _choose_model(
     learner: Learner, grouped: GroupedBeats, user_labels: MatchedLabels, progress: ProgressReporter
 ) -> _ExportChoice:
@@ -373,7 +319,7 @@ def _choose_model(
     unchecked = ""
     if len(classes) == 1:
         (labelled,) = classes
-        if reason := _unlabelled_classes(grouped, labelled):
+        if reason := unlabelled_classes(grouped, labelled):
             return _ExportChoice("global", learner.start.chain, checked, reason, single_class=True)
         unchecked = message(
             "only {label} was labelled: how well the model tells other classes could not be checked", label=labelled

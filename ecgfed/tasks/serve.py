@@ -35,8 +35,8 @@ from ecgfed.tasks.serve_jobs import Jobs
 from ecgfed.tasks.serve_tasks import JOBS, PERSONAL_REPORT, REPORT, RecordingTasks, facts_on_page
 from ecgfed.web.page import inline_page
 
-_STYLES = ("paper.css", "report.css", "serve.css")
-_SCRIPTS = ("language.js", "paper.js", "serve-parts.js", "serve-form.js", "serve-replay.js", "serve.js")
+STYLES = ("paper.css", "report.css", "serve.css")
+SCRIPTS = ("language.js", "paper.js", "serve-parts.js", "serve-form.js", "serve-replay.js", "serve.js")
 #: Length of the sample recording.
 SAMPLE_MINUTES = 5.0
 #: Parameters as the page calls them.
@@ -86,7 +86,7 @@ class _App:
             languages=[(code, name, f"{above}{code}/") for code, name in _LANGUAGE_NAMES.items()],
         )
         title = tr("Recordings")
-        return inline_page(title, body, styles=_STYLES, scripts=_SCRIPTS, data={}, served=True).encode()
+        return inline_page(title, body, styles=STYLES, scripts=SCRIPTS, data={}, served=True).encode()
 
     def find(self, method: str, resource: str) -> Route | None:
         """Return what answers a request, in the language of the page that asks."""

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ecgfed.base.errors import EcgfedError, OptionError, StorageError
+from ecgfed.base.errors import EcgfedError, OptionError, StorageError, spelled
 from ecgfed.base.files import read_json, write_bytes, write_json
 from ecgfed.base.language import current_language, joined_message, message, messages, tr_later, translated
 from ecgfed.domain.labels.page import labels_name, page_data
@@ -65,7 +65,7 @@ class RecordingTasks:
         """
         how, lead = _stated(stated)
         facts = file_summary(entry.path, how=how, leads=(lead,) if lead else self.bundle.leads)
-        missing = [{"parameter": problem.parameter, "reason": problem.reason} for problem in facts.missing]
+        missing = [{"parameter": problem.parameter, "reason": problem.parts[1]} for problem in facts.missing]
         if lead not in facts.leads:
             lead = ""
         if not lead and len(facts.leads) > 1 and find_lead(facts.leads, self.bundle.leads) is None:
@@ -198,7 +198,7 @@ def _stated(sent: object) -> tuple[ReadOptions, str]:
 def facts_on_page(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts of a recording with their texts in the current language."""
     notes = [translated(note) for note in facts.get("notes", ())]
-    missing = [{**entry, "reason": translated(entry["reason"])} for entry in facts.get("missing", ())]
+    missing = [{**entry, "reason": spelled(translated(entry["reason"]))} for entry in facts.get("missing", ())]
     return {**facts, "notes": notes, "missing": missing} if facts else {}
 
 

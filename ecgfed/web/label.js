@@ -9,6 +9,7 @@
   const words = new Map(data.labels.map((label) => [label.symbol, tr(label.words)]));
   /** Minimum time for a label: a faster one is the second half of a double click. */
   const MIN_MS = 250;
+  const ABOVE = tr(" above ");
   let pending = { group: null, since: 0 };
   /** A second reader's page: beats speak for no other, so nothing is said of coverage, and nothing is merged. */
   const alone = data.reader !== undefined;
@@ -65,7 +66,7 @@
     if (pending.group !== group) pending = { group, since: performance.now() };
     if (!alone) byId("split").disabled = !book.divisible(group);
     byId("later").disabled = Boolean(mine);
-    byId("strip-caption").textContent = tr("{leads}; the grey column marks the beat in question", { leads: data.leads.join(tr(" above ")) });
+    byId("strip-caption").textContent = tr("{leads}; the grey column marks the beat in question", { leads: data.leads.join(ABOVE) });
   }
 
   const titleOf = (state, mine) =>
@@ -87,7 +88,7 @@
     const [covered, before] = [share(state.covered), share(state.coveredBefore)];
     const fell = state.covered < state.coveredBefore && covered !== before;
     const covers = fell ? tr("covers {share} of the beats ({before} before the last answer)", { share: covered, before }) : tr("covers {share} of the beats", { share: covered });
-    byId("progress-said").textContent = [tr("{n} of {goal} answered", { n: count, goal: state.goal }), count && !alone ? covers : "", postponed].filter(Boolean).join("; ");
+    byId("progress-said").textContent = [tr("{n} of {goal} answered", { n: count, goal: state.goal }), count && !alone ? covers : "", postponed].filter(Boolean).join(tr("; "));
     byId("bar-answered").style.width = `${Math.min(100, (100 * count) / state.goal)}%`;
     byId("bar-covered").style.width = `${(100 * state.covered) / data.beats}%`;
     byId("undo").disabled = !book.canUndo();

@@ -144,7 +144,7 @@ class Drift:
         """One sentence, or "" without changes."""
         if not self._on:
             return ""
-        what = joined_message([message(REASONS[reason]) for reason in self.reasons], "; ")
+        what = joined_message([message(REASONS[reason]) for reason in self.reasons], message("; "))
         if self.label_again:
             return message("This patient's beats have changed: label some again ({what}).", what=what)
         return message("{sentence}.", sentence=capitalized(what))

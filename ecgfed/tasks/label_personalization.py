@@ -261,9 +261,9 @@ def _each(values: Mapping[str, float]) -> Message:
     """Return counts or estimates of predictors, each behind its name."""
     named = {name_message(PREDICTOR_NAMES[name]): value for name, value in values.items()}
     parts = [
-        message("{name} {n}", name=name, n=value)
-        if isinstance(value, int)
-        else message("{name} {n:.1f}", name=name, n=value)
+        message("{name} {n:.1f}", name=name, n=value)
+        if isinstance(value, float)
+        else message("{name} {n}", name=name, n=value)
         for name, value in named.items()
     ]
     return joined_message(parts, ", ")

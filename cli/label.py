@@ -12,7 +12,9 @@ import typer
 from ecgfed.base.errors import OptionError, param
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.read_options import ReadOptions
+from ecgfed.reports.options import PageOptions
 
+from .expand import takes_options
 from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds
 from .reading import (
     DetectorOption,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 _COUNT = 20
 
 
+@takes_options("page", PageOptions)
 @takes_reading
 def label_command(
     *,
@@ -77,6 +80,7 @@ def label_command(
     mains: MainsOption = None,
     annotator: MarksOption = "atr",
     how: ReadOptions,
+    page: PageOptions,
     seed: Annotated[
         int, typer.Option(min=0, help="For the choice among the beats of a long recording, and --second's order.")
     ] = 0,
@@ -108,6 +112,7 @@ def label_command(
             how=how,
             trusted=trusted or None,
             seed=seed,
+            **page.given_values(),
             page_file=not served,
             overwrite=overwrite,
             progress=progress,

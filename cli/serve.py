@@ -7,12 +7,15 @@ from typing import Annotated
 import typer
 
 from ecgfed.base.text import count_of
+from ecgfed.reports.options import PageOptions
 
+from .expand import takes_options
 from .output import JsonOption, QuietOption, note, print_json
 from .reading import TrustedOption
 from .stop import interrupted_once
 
 
+@takes_options("page", PageOptions)
 def serve_command(
     *,
     work: Annotated[
@@ -24,6 +27,7 @@ def serve_command(
     bundle: Annotated[
         Path | None, typer.Option("--bundle", help="Whose global model is used; default the model in the package.")
     ] = None,
+    page: PageOptions,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
     trusted: TrustedOption = None,
     json_output: JsonOption = False,
@@ -39,7 +43,7 @@ def serve_command(
             webbrowser.open(address)
 
     with interrupted_once():
-        served = serve(work, bundle=bundle, trusted=trusted or None, opened=opened)
+        served = serve(work, bundle=bundle, trusted=trusted or None, language=page.language, opened=opened)
     if json_output:
         print_json({"folder": str(served.folder), "recordings": served.recordings, "ended": served.ended})
     elif not quiet:

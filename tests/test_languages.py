@@ -1,7 +1,9 @@
 """The pages in other languages: complete catalogues, numbers by CLDR, and no text that is left in English."""
 
+import ast
 import datetime as dt
 import re
+from collections.abc import Iterable
 from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,10 +14,11 @@ import pytest
 from babel import Locale
 from babel.numbers import format_decimal, format_percent
 from babel.plural import PluralRule
-from catalogue import catalogue_in, extracted, new_catalogue, path_of, written
+from catalogue import KEYWORDS, ROOT, catalogue_in, extracted, new_catalogue, path_of, written
 from conftest import PATIENTS, write_record
 from edits_files import document_of
 from edits_files import written as written_edits
+from served_work import Work
 from twelve_lead_records import dipole_leads, write_twelve
 
 import ecgfed
@@ -34,9 +37,15 @@ from ecgfed.base.language import (
     translated,
     trn,
 )
+from ecgfed.reports.label_page import SCRIPTS as LABEL_SCRIPTS
 from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.recording_report import RecordingReport
+from ecgfed.tasks.label_parts import label_page
+from ecgfed.tasks.second_reader import second_reader_page
+from ecgfed.tasks.serve import SCRIPTS as SERVE_SCRIPTS
+from ecgfed.web.page import asset
 
+WEB = ROOT / "ecgfed" / "web"
 OTHERS = [language for language in LANGUAGES if language != "en"]
 #: Words that are the same in every language: units, waves, leads, names of files, methods, commands and keys.
 SAME = re.compile(
@@ -149,27 +158,40 @@ class _Texts(HTMLParser):
             self.texts.append(data)
 
 
+def with_brackets(sentence: str) -> str:
+    """Return a sentence with each piece between its placeholders in brackets."""
+    return "".join(
+        f"⟦{text}⟧" if text and not text.startswith("{") else text
+        for text in re.split(r"((?<!\{)\{\w+(?::[^}]*)?\}(?!\}))", sentence)
+    )
+
+
 def bracketed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a catalogue of German in which every sentence stands between ⟦ and ⟧."""
+    """Make a catalogue of German in which the text of every sentence stands between ⟦ and ⟧, its values outside."""
     messages = {}
     for entry in extracted():
         if entry.id:
             forms = entry.id if isinstance(entry.id, tuple) else (entry.id,)
-            messages[forms[0]] = tuple(f"⟦{form}⟧" for form in forms)
+            messages[forms[0]] = tuple(map(with_brackets, forms))
     monkeypatch.setattr(languages, "catalogue_of", lambda language: Catalogue(messages, lambda n: int(n != 1)))
 
 
-def unmarked(page: str) -> list[str]:
-    """Return what a page has outside brackets and is a word."""
-    text = "\x00".join(_Texts(page).texts)
+def words_outside_brackets(texts: Iterable[str]) -> list[str]:
+    """Return what texts have outside brackets and is a word."""
+    text = "\x00".join(texts)
     while "⟦" in text:
-        text, before = re.sub(r"⟦[^⟦⟧]*⟧", "", text), text
+        text, before = re.sub(r"⟦[^⟦⟧]*⟧", " ", text), text
         assert text != before, text
     return [part for part in text.split("\x00") if re.search(r"[^\W\d_]{2,}", SAME.sub("", part))]
 
 
+def unmarked(page: str) -> list[str]:
+    return words_outside_brackets(_Texts(page).texts)
+
+
 def left_in_english(report: RecordingReport, *own: str) -> list[str]:
-    own = (report.parts.record, "demo", "fedavg", "CARD.md", *own)
+    # what a bundle states of itself: its name, its training and test sets, its filter
+    own = (report.parts.record, "demo", "fedavg", "CARD.md", "ecgfed/model", "joined random", "FIR band-pass", *own)
     return [text for text in unmarked(recording_page(report.parts)) if not any(name in text for name in own)]
 
 
@@ -190,6 +212,59 @@ def test_no_text_of_a_resting_ecg_is_left_in_english(monkeypatch: pytest.MonkeyP
     report = ecgfed.report(write_twelve(tmp_path, "ecg", leads), language="de", force=True)
     assert report.parts.short_form
     assert left_in_english(report) == []
+
+
+def marked_in(path: Path) -> set[str]:
+    """Return the first text of every call that marks a sentence, of calls within calls too."""
+    pattern = rf"""\b(?:{"|".join(KEYWORDS)})\(\s*((?:"(?:[^"\\\n]|\\.)*"\s*)+|'[^'\n]*')"""
+    return {ast.literal_eval(f"({text})") for text in re.findall(pattern, path.read_text("utf-8"))}
+
+
+def test_a_sentence_within_a_sentence_is_in_the_catalogue() -> None:
+    """Babel passes over a call among the values of another one in a script."""
+    known = {entry.id if isinstance(entry.id, str) else entry.id[0] for entry in extracted() if entry.id}
+    folder = ROOT / "ecgfed"
+    for path in sorted(folder.rglob("*.js")) + sorted(folder.rglob("*.j2")):
+        assert marked_in(path) <= known, path.name
+
+
+@pytest.mark.parametrize("name", sorted({*LABEL_SCRIPTS, *SERVE_SCRIPTS} - {"language.js", "paper.js"}))
+def test_no_sentence_of_a_script_is_unmarked(name: str) -> None:
+    text = re.sub(r"^\s*(//|\*|/\*).*", "", asset(name), flags=re.MULTILINE)
+    assert marked_in(WEB / name) or name in ("choose.js", "answers.js")
+    literal = r'"(?:[^"\\\n]|\\.)*"'
+    text = re.sub(rf"\b(?:tr|trn)\(\s*{literal}(?:,\s*{literal})?", "", text)
+    while (without := re.sub(r"\$\{(?:[^{}]|\{[^{}]*\})*\}", "", text)) != text:
+        text = without
+    words = [
+        one for one in re.findall(rf"{literal}|`[^`\n]*`", text) if re.search(r"[A-Za-z]{2,}[,:;.]? [a-z]{2,}", one)
+    ]
+    technical = re.compile(r"use strict|not an action|notes lines|job lines|^.[a-z]+(:not|,)")  # classes, selectors
+    assert [one for one in words if not technical.search(one)] == []
+
+
+def test_no_text_of_a_labelling_page_is_left_in_english(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    bracketed(monkeypatch)
+    record = write_record(tmp_path / "records", "p1", PATIENTS["p1"])
+    made = ecgfed.label(record, language="de", force=True, minutes=0.5)
+    first = tmp_path / "first.csv"
+    first.write_text(f"sample,label\n{made.page.sample[3]},N\n")
+    with page_language("de"):
+        served = label_page(made.page, file="labels.csv")
+    second = second_reader_page(record, first, language="de").html
+    for page in (made.html, served, second):
+        assert [text for text in unmarked(page) if "ecgfed/model" not in text and "p1" not in text] == []
+
+
+def test_no_text_of_the_page_of_serve_is_left_in_english(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    bracketed(monkeypatch)
+    work = Work(folder=tmp_path / "work").start()
+    try:
+        _, page, _ = work.ask("GET", "de/")
+    finally:
+        work.end()
+    left = [text for text in unmarked(page) if str(work.folder) not in text]
+    assert left == ["English", "Deutsch", "Français", "Español"]
 
 
 def test_a_conclusion_accepted_in_one_language_is_not_older_in_another(records: Path, tmp_path: Path) -> None:

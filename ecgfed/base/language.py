@@ -22,7 +22,7 @@ from importlib.resources import files
 from string import Formatter
 from typing import Any
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, spelled
 
 
 @dataclass(frozen=True)
@@ -207,6 +207,16 @@ def _message(form: tuple[str, str, int | None], values: Mapping[str, object]) ->
         result = Message(_filled(looked_up(*form), values))
     result.form, result.values = form, values
     return result
+
+
+@dataclass(frozen=True)
+class Spelled:
+    """A part of an error, or a parameter, as a value of a ``message``: spelled where it is read, in that language."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return " ".join(spelled(translated(self.text)).split())
 
 
 def name_message(text: str) -> Message:

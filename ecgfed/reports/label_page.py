@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ecgfed.base.language import tr
 from ecgfed.reports.rendering import render
 from ecgfed.web.page import inline_page
 
@@ -11,7 +12,7 @@ SCRIPTS = ("language.js", "paper.js", "choose.js", "answers.js", "keep.js", "pic
 
 
 def label_page(data: Mapping[str, Any], *, summary: str, intended_use: str, notices: Sequence[str] = ()) -> str:
-    """Return the whole page as HTML.
+    """Return the whole page as HTML, in the current language.
 
     Args:
         data: what its scripts read (``domain/labels/page.py``); with ``served`` the page has a button that ends the
@@ -20,9 +21,10 @@ def label_page(data: Mapping[str, Any], *, summary: str, intended_use: str, noti
         intended_use: in one sentence.
         notices: warnings to be read first.
     """
+    name = data["record"] + (f", {data['reader']}" if "reader" in data else "")
     body = render(
         "label.html.j2",
-        record=data["record"],
+        name=name,
         reader=data.get("reader", ""),
         keys=[label["key"] or label["symbol"] for label in data["labels"]],
         served=data["served"],
@@ -31,5 +33,5 @@ def label_page(data: Mapping[str, Any], *, summary: str, intended_use: str, noti
         intended_use=intended_use,
         notices=notices,
     )
-    title = f"Label beats: {data['record']}" + (f", {data['reader']}" if "reader" in data else "")
+    title = tr("Label beats: {name}", name=name)
     return inline_page(title, body, styles=STYLES, scripts=SCRIPTS, data=data, sheet=title, served=data["served"])

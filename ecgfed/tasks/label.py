@@ -1,7 +1,7 @@
 """``label``: make a page on which a person labels the most informative beats of a recording. No torch."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ import numpy as np
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError
 from ecgfed.base.files import check_free, write_together
-from ecgfed.base.options import flat_options
+from ecgfed.base.language import page_language
+from ecgfed.base.options import flat_options, merged, taken
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.beats.recording_options import RecordingOptions
 from ecgfed.domain.labels.choose import next_group
@@ -21,6 +22,7 @@ from ecgfed.domain.labels.user_labels import SYMBOLS, UserLabel, label_table
 from ecgfed.domain.record.recording import ReadOptions, Recording
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.shipped import name_of
+from ecgfed.reports.options import PageOptions
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
 from ecgfed.tasks.label_parts import label_page, label_page_of
@@ -44,6 +46,7 @@ class Labelling:
         folder: the output folder, or None.
         files: the files written.
         seed: seed for choosing beats.
+        language: of the page.
     """
 
     grouped: GroupedBeats
@@ -51,6 +54,7 @@ class Labelling:
     folder: Path | None = None
     files: tuple[Path, ...] = ()
     seed: int = 0
+    language: str = "en"
 
     def __repr__(self) -> str:
         name, beats = shortened(self.page.record, 60), count_of(self.grouped.grouped, "beat")
@@ -59,7 +63,8 @@ class Labelling:
     @cached_property
     def html(self) -> str:
         """The page: a self-contained HTML document that needs no network."""
-        return label_page(self.page)
+        with page_language(self.language):
+            return label_page(self.page)
 
     @property
     def labels_file(self) -> Path:
@@ -127,9 +132,17 @@ class Labelling:
             OptionError: existing labels belong to another page.
             StorageError: they cannot be read, or another server is writing them.
         """
-        html, limit = label_page(self.page, file=str(self.labels_file)), IDLE_S if idle_s is None else idle_s
-        data = page_data(self.page)
-        return serve(html, data, self.labels_file, opened=opened, idle_s=limit, overwrite=overwrite)
+        with page_language(self.language):
+            html = label_page(self.page, file=str(self.labels_file))
+        return serve(
+            html,
+            page_data(self.page),
+            self.labels_file,
+            opened=opened,
+            language=self.language,
+            idle_s=IDLE_S if idle_s is None else idle_s,
+            overwrite=overwrite,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready summary."""
@@ -154,7 +167,7 @@ class Labelling:
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
-@flat_options(RecordingOptions)
+@flat_options(PageOptions, RecordingOptions)
 def label(
     recording: Recording | Path | str,
     out: Path | str | None = None,
@@ -186,7 +199,7 @@ def label(
         page_file: write the page to a file; if False, the folder is only used by ``serve``.
         overwrite: replace an existing page; labels are never replaced here.
         progress: receives progress, notes and warnings.
-        options: the fields of ``RecordingOptions``; they take precedence over ``how``.
+        options: the fields of ``PageOptions``, and those of ``RecordingOptions``, which take precedence over ``how``.
 
     Raises:
         EcgfedError: an invalid argument or input; the message is a single line.
@@ -198,6 +211,7 @@ def label(
     """
     if isinstance(count, bool) or not 1 <= count <= MAX_LABELS:
         raise OptionError("count", f"{count}", f"1 to {MAX_LABELS} labels")
+    stated = merged(PageOptions, None, taken(options, PageOptions), "label")
     opened = opened_bundle(bundle, trusted)
     resolved = RecordingOptions.merged(how, options, "label")
     beat_options = resolved.beat_options(opened.leads)
@@ -219,11 +233,11 @@ def label(
         minutes=minutes,
         notices=tuple(warning.text for warning in warnings),
     )
-    labelling = Labelling(grouped, page, folder, (), seed)
+    labelling = Labelling(grouped, page, folder, (), seed, stated.language)
     if target is None:
         return labelling
     write_together({target: labelling.html.encode()})
-    return Labelling(grouped, page, folder, (target,), seed)
+    return replace(labelling, files=(target,))
 
 
 __all__ = ["Labelling", "Served", "label"]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ecgfed.base.text import count_of
+from ecgfed.base.language import tr, trn
 from ecgfed.domain.beats.path import RecordingBeats
 from ecgfed.domain.labels.choose import Rule, shipped_rule
 from ecgfed.domain.labels.page import LabelPage, page_data
@@ -67,7 +67,7 @@ def drawn_leads(beats: RecordingBeats) -> DrawnLeads:
 
 
 def label_page(page: LabelPage, *, file: str = "", ends: bool = True) -> str:
-    """Return a labelling page as HTML.
+    """Return a labelling page as HTML, in the current language.
 
     Args:
         page: what it shows.
@@ -76,10 +76,18 @@ def label_page(page: LabelPage, *, file: str = "", ends: bool = True) -> str:
         ends: the server ends with the page.
     """
     minutes, seconds = divmod(round(page.duration_s), 60)
-    first = "" if page.minutes is None else f"the first {page.minutes:g} of "
-    summary = (
-        f"{count_of(len(page.groups.leaf), 'beat')} in {first}{minutes}:{seconds:02d} min, {' and '.join(page.leads)}; "
-        f"grouped with {page.model}; band-pass 0.5 to 40 Hz"
+    length = f"{minutes}:{seconds:02d}"
+    if page.minutes is not None:
+        length = tr("the first {minutes:g} of {length}", minutes=page.minutes, length=length)
+    summary = trn(
+        "{n} beat in {length} min, {leads}; grouped with {model}; band-pass {low:g} to {high:g} Hz",
+        "{n} beats in {length} min, {leads}; grouped with {model}; band-pass {low:g} to {high:g} Hz",
+        len(page.groups.leaf),
+        length=length,
+        leads=tr(" and ").join(page.leads),
+        model=page.model,
+        low=0.5,
+        high=40,
     )
     data = page_data(page) | {"served": bool(file), "file": file, **({} if ends else {"ends": False})}
     return html.label_page(data, summary=summary, intended_use=page.intended_use, notices=page.notices)

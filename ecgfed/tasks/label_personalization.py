@@ -1,5 +1,6 @@
 """Result of ``personalize --labels``: a personal model, its cross-validation, and a label for every beat."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,28 +9,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.deprecation import deprecated, renamed_fields, renamed_imports
+from ecgfed.base.language import Message, capitalized, joined_message, message, messages, name_message, tr_later
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.labels.contested import Contested
 from ecgfed.domain.labels.enough import Enough
 from ecgfed.domain.labels.label_errors import LEVEL
 from ecgfed.exports.device.bundle import Bundle
-from ecgfed.reports.strip import clock
+from ecgfed.reports.markup import ELAPSED, PageTime
 from ecgfed.tasks.cross_validation import CrossValidation
 from ecgfed.tasks.matched_labels import MatchedLabels
 from ecgfed.tasks.propagated_labels import PropagatedLabels
 
 #: Exported model -> its name in messages.
 MODEL_NAMES = {
-    "personal": "the personal model",
-    "global": "the global model, unchanged",
-    "scratch": "a model from scratch on the same labels",
+    "personal": tr_later("the personal model"),
+    "global": tr_later("the global model, unchanged"),
+    "scratch": tr_later("a model from scratch on the same labels"),
 }
 #: Predictor in the cross-validation -> its name in messages.
 PREDICTOR_NAMES = {
-    "groups": "groups",
-    "personal": "personal model",
-    "global": "global model",
-    "scratch": "from scratch",
+    "groups": tr_later("groups"),
+    "personal": tr_later("personal model"),
+    "global": tr_later("global model"),
+    "scratch": tr_later("from scratch"),
 }
 __getattr__ = renamed_imports(__name__, "0.3", "0.5", OwnModel=f"{__name__}:LabelPersonalization")
 
@@ -74,44 +76,77 @@ class LabelPersonalization:
         beats = count_of(len(self.labels.sample), "beat")
         return f"LabelPersonalization({name!r}: {labels} -> {beats}; {MODEL_NAMES[self.exported]})"
 
-    def sentences(self) -> list[str]:
-        """Return the results and the beats to label next, as lines of text."""
-        checked, sentences = self.checked, list[str]()
+    def sentences(self) -> list[Message]:
+        """Return the results and the beats to label next, as lines of text, which a page translates."""
+        checked, sentences = self.checked, list[Message]()
         if checked is not None:
-            right = ", ".join(f"{PREDICTOR_NAMES[name]} {count}" for name, count in checked.right.items())
-            how = f"in turn, in {checked.folds} blocks of time" if checked.by_time else "in turn"
-            sentences.append(f"Of {count_of(checked.labels, 'label')} held back {how}, right: {right}.")
+            right = _each(checked.right)
+            sentences.append(
+                messages(
+                    "Of {n} label held back in turn, in {folds} blocks of time, right: {right}.",
+                    "Of {n} labels held back in turn, in {folds} blocks of time, right: {right}.",
+                    checked.labels,
+                    folds=checked.folds,
+                    right=right,
+                )
+                if checked.by_time
+                else messages(
+                    "Of {n} label held back in turn, right: {right}.",
+                    "Of {n} labels held back in turn, right: {right}.",
+                    checked.labels,
+                    right=right,
+                )
+            )
         if self.unchecked:
-            sentences.append(f"{self.unchecked[0].upper()}{self.unchecked[1:]}.")
+            sentences.append(message("{sentence}.", sentence=capitalized(self.unchecked)))
         sentences.extend(self._lowered())
-        sentences.append(f"In the bundle: {MODEL_NAMES[self.exported]}{self._reason()}.")
-        sentences.append(f"{self._expected()}.")
+        sentences.append(self._in_bundle())
+        sentences.append(self._expected())
         for entry in self.to_confirm():
-            label, rival = (entry[key] for key in ("label", "most_like_label"))
-            part = f"{count_of(entry['beats'], 'beat')}; most like the {rival} at {clock(entry['most_like_time_s'])}"
-            sentences.append(f"- Confirm {label} at {clock(entry['time_s'])} ({part}).")
+            sentences.append(
+                messages(
+                    "- Confirm {label} at {time} ({n} beat; most like the {rival} at {rival_time}).",
+                    "- Confirm {label} at {time} ({n} beats; most like the {rival} at {rival_time}).",
+                    entry["beats"],
+                    label=entry["label"],
+                    time=PageTime(ELAPSED, entry["time_s"]),
+                    rival=entry["most_like_label"],
+                    rival_time=PageTime(ELAPSED, entry["most_like_time_s"]),
+                )
+            )
         for entry in self.next_labels():
-            wrong = round(entry["expected_wrong"]) or "less than one"
-            part = f"an expected {wrong} of {count_of(entry['beats'], 'beat')}"
-            sentences.append(f"- Label next at {clock(entry['time_s'])} ({part}).")
+            sentences.append(
+                messages(
+                    "- Label next at {time} (an expected {wrong} of {n} beat).",
+                    "- Label next at {time} (an expected {wrong} of {n} beats).",
+                    entry["beats"],
+                    time=PageTime(ELAPSED, entry["time_s"]),
+                    wrong=round(entry["expected_wrong"]) or message("less than one"),
+                )
+            )
         return sentences
 
-    def _reason(self) -> str:
-        """Return why this model is exported; "" if another is estimated to be as good but lowers a class."""
+    def _in_bundle(self) -> Message:
+        """Name the exported model, and why it is; without a reason if another is estimated to be as good."""
         checked, exported = self.checked, self.exported
+        model = name_message(MODEL_NAMES[exported])
         if checked is None or checked.best != exported:
-            return ""
+            return message("In the bundle: {model}.", model=model)
         as_good = [name for name in ("personal", "scratch") if checked.estimate(name) >= checked.estimate(exported)]
         if any(checked.lowered(name) for name in as_good):
-            return ""
+            return message("In the bundle: {model}.", model=model)
+        if checked.by_time and exported == "global":
+            return message("In the bundle: {model}: no other gains on it by more than chance.", model=model)
         if checked.by_time:
-            gains = "no other gains on it" if exported == "global" else "it gains on the global one"
-            return f": {gains} by more than chance"
-        estimates = ((PREDICTOR_NAMES[name], checked.estimate(name)) for name in ("personal", "global", "scratch"))
-        right = ", ".join(f"{name} {estimate:.1f}" for name, estimate in estimates)
-        return f", with the highest estimate of right labels once all are learned ({right})"
+            return message("In the bundle: {model}: it gains on the global one by more than chance.", model=model)
+        estimates = {name: checked.estimate(name) for name in ("personal", "global", "scratch")}
+        return message(
+            "In the bundle: {model}, with the highest estimate of right labels once all are learned ({right}).",
+            model=model,
+            right=_each(estimates),
+        )
 
-    def _lowered(self) -> list[str]:
+    def _lowered(self) -> list[Message]:
         """Describe the classes for which a model lowers the global model's sensitivity in cross-validation."""
         if self.checked is None:
             return []
@@ -119,26 +154,45 @@ class LabelPersonalization:
         for name in ("personal", "scratch"):
             for class_name in self.checked.lowered(name):
                 result = self.checked.by_class[class_name]
-                held_back = f"Of {count_of(result.labels, 'label')} {class_name} held back"
-                right = f"{result.right[name]} right and the global model {result.right['global']}"
-                why = f"it lowers the sensitivity for {class_name} and is not used"
-                sentences.append(f"{held_back}, {MODEL_NAMES[name]} had {right}: {why}.")
+                sentences.append(
+                    messages(
+                        "Of {n} label {name} held back, {model} had {right} right and the global model {global_right}: "
+                        "it lowers the sensitivity for {name} and is not used.",
+                        "Of {n} labels {name} held back, {model} had {right} right and the global model "
+                        "{global_right}: it lowers the sensitivity for {name} and is not used.",
+                        result.labels,
+                        name=class_name,
+                        model=name_message(MODEL_NAMES[name]),
+                        right=result.right[name],
+                        global_right=result.right["global"],
+                    )
+                )
         return sentences
 
-    def _expected(self) -> str:
+    def _expected(self) -> Message:
         """Describe the expected number of wrong labels and whether it is low enough."""
         enough, expected = self.enough, self.enough.expected
-        interval = f"{enough.share:.1%}; 90% interval {expected.low:,} to {expected.high:,}"
-        part = f"{expected.beats:,.0f} of {count_of(enough.beats, 'beat')} ({interval})"
+        part = messages(
+            "{wrong:,.0f} of {n} beat ({share:.1%}; 90% interval {low} to {high})",
+            "{wrong:,.0f} of {n} beats ({share:.1%}; 90% interval {low} to {high})",
+            enough.beats,
+            wrong=expected.beats,
+            share=enough.share,
+            low=expected.low,
+            high=expected.high,
+        )
         if not self.metadata["groups_trusted"]:  # the estimate is for propagated labels, which are not used
-            return f"{part} would be expected to have a wrong label if each took its group's: more labels would help"
+            return message(
+                "{part} would be expected to have a wrong label if each took its group's: more labels would help.",
+                part=part,
+            )
         if not enough.enough:
-            advice = "more labels would help"
-        elif self.metadata["warnings"]:
-            advice = "see the warnings before you rely on that"
-        else:
-            advice = "enough by this estimate"
-        return f"{part} are expected to have a wrong label: {advice}"
+            return message("{part} are expected to have a wrong label: more labels would help.", part=part)
+        if self.metadata["warnings"]:
+            return message(
+                "{part} are expected to have a wrong label: see the warnings before you rely on that.", part=part
+            )
+        return message("{part} are expected to have a wrong label: enough by this estimate.", part=part)
 
     def to_confirm(self) -> list[dict[str, Any]]:
         """Return the labels to confirm: the beat, its label, the number of beats with it, and the most similar beat."""
@@ -201,6 +255,18 @@ class LabelPersonalization:
             "confirm": self.to_confirm(),
             "files": [str(file) for file in self.files],
         }
+
+
+def _each(values: Mapping[str, float]) -> Message:
+    """Return counts or estimates of predictors, each behind its name."""
+    named = {name_message(PREDICTOR_NAMES[name]): value for name, value in values.items()}
+    parts = [
+        message("{name} {n:.1f}", name=name, n=value)
+        if isinstance(value, float)
+        else message("{name} {n}", name=name, n=value)
+        for name, value in named.items()
+    ]
+    return joined_message(parts, ", ")
 
 
 def cross_validation_dict(checked: CrossValidation) -> dict[str, Any]:

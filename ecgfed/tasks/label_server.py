@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 
 from ecgfed.base.errors import EcgfedError, OptionError, RecordError, StorageError, param
 from ecgfed.base.files import read_json, write_together
+from ecgfed.base.language import message
 from ecgfed.base.locks import locked
 from ecgfed.base.safe_io import check_links
 from ecgfed.domain.cohort.problems import error_line
@@ -113,34 +114,34 @@ class LabelStore:
     def _checked_rows(self, rows: object) -> list[list[Any]]:
         """Return rows that belong to this page; raises RefusedError."""
         if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == 4 for row in rows):
-            raise RefusedError(HTTPStatus.BAD_REQUEST, "no rows of labels")
+            raise RefusedError(HTTPStatus.BAD_REQUEST, message("no rows of labels"))
         for sample, label, beats, source in rows:
             fits = _is_count(sample) and sample in self._samples and _is_count(beats) and isinstance(label, str)
             if not fits or label not in self._symbols or source not in SOURCES:
-                raise RefusedError(HTTPStatus.BAD_REQUEST, "a row that is not of this page")
+                raise RefusedError(HTTPStatus.BAD_REQUEST, message("a row that is not of this page"))
         samples = [row[0] for row in rows]
         if samples != sorted(set(samples)) or sum(row[2] for row in rows) not in (0, self.data["beats"]):
-            raise RefusedError(HTTPStatus.BAD_REQUEST, "rows that do not add up")
+            raise RefusedError(HTTPStatus.BAD_REQUEST, message("rows that do not add up"))
         return rows
 
     def save(self, sent: object) -> dict[str, Any]:
         """Write the labels sent by a page durably, and only then confirm; raises RefusedError."""
         if not isinstance(sent, dict) or not self._is_valid(sent.get("kept")) or not _is_count(sent.get("base")):
-            raise RefusedError(HTTPStatus.BAD_REQUEST, "no answers of this page")
+            raise RefusedError(HTTPStatus.BAD_REQUEST, message("no answers of this page"))
         rows = self._checked_rows(sent.get("rows"))
         with self.lock:
             if self.state is not None and sent["base"] < self.state["revision"]:
-                raise RefusedError(HTTPStatus.CONFLICT, "another page has newer answers", kept=self.state)
+                raise RefusedError(HTTPStatus.CONFLICT, message("another page has newer answers"), kept=self.state)
             state = {**sent["kept"], "given": [[sample, label] for sample, label, *_ in rows]}
             document = json.dumps(state, allow_nan=False).encode() + b"\n"
             try:
                 write_together({self.actions_path: document, self.file: labels_csv(self.data, rows)})
             except (EcgfedError, OSError) as problem:
                 if isinstance(problem, EcgfedError):
-                    message = error_line(problem, self.file.parent)  # the page shows no folder of this machine
+                    line = error_line(problem, self.file.parent)  # the page shows no folder of this machine
                 else:
-                    message = problem.strerror or "cannot be written"
-                raise RefusedError(HTTPStatus.INSUFFICIENT_STORAGE, message) from problem
+                    line = problem.strerror or "cannot be written"
+                raise RefusedError(HTTPStatus.INSUFFICIENT_STORAGE, line) from problem
             self.state, self.labels = state, len(rows)
         return {"revision": state["revision"]}
 
@@ -149,13 +150,16 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
 
 
-def label_routes(page: str, store: LabelStore, *, ends: bool) -> dict[tuple[str, str], Route]:
+def label_routes(
+    page: Callable[[], str], store: LabelStore, *, ends: bool, language: str = "en"
+) -> dict[tuple[str, str], Route]:
     """Return what answers a labelling page, by method and resource.
 
     Args:
-        page: the page.
+        page: returns the page, in the current language.
         store: its labels.
         ends: the server ends with the page.
+        language: of the page.
     """
 
     def finished(request: Request) -> dict[str, Any]:
@@ -163,11 +167,11 @@ def label_routes(page: str, store: LabelStore, *, ends: bool) -> dict[tuple[str,
         return {"labels": store.labels, "ended": ends}
 
     return {
-        ("GET", ""): Route(lambda _: page.encode()),
-        ("GET", "state"): Route(lambda _: {"kept": store.state}),
-        ("GET", "alive"): Route(lambda _: {}),
-        ("POST", "save"): Route(lambda request: store.save(request.sent())),
-        ("POST", "done"): Route(finished, ends=ends),
+        ("GET", ""): Route(lambda _: page().encode(), language=language),
+        ("GET", "state"): Route(lambda _: {"kept": store.state}, language=language),
+        ("GET", "alive"): Route(lambda _: {}, language=language),
+        ("POST", "save"): Route(lambda request: store.save(request.sent()), language=language),
+        ("POST", "done"): Route(finished, ends=ends, language=language),
     }
 
 
@@ -177,6 +181,7 @@ def serve(
     labels_file: Path,
     *,
     opened: Callable[[str], None],
+    language: str = "en",
     idle_s: float = IDLE_S,
     overwrite: bool = False,
 ) -> Served:
@@ -188,6 +193,7 @@ def serve(
         labels_file: the label file to write, CSV. The actions are stored beside it (``actions_file``); if both exist
             and belong to the same groups, the session continues from them.
         opened: called with the page's address once it can be opened; anyone who knows it can label.
+        language: of the page.
         idle_s: seconds without a request after which the server ends.
         overwrite: replace labels of another page at the first new label; labels of this page are continued in any case.
 
@@ -204,7 +210,7 @@ def serve(
     # keeps a second server from overwriting the labels; the lock of the file itself is for single writes
     with locked(labels_file.with_name(f"{labels_file.name}.served")):
         store = LabelStore(data, labels_file, overwrite=overwrite)
-        routes = label_routes(page_html, store, ends=True)
+        routes = label_routes(lambda: page_html, store, ends=True, language=language)
         server = LocalServer(lambda method, resource: routes.get((method, resource)))
         why = server.run(opened, idle_s=idle_s)
         with store.lock:  # wait for a write in progress

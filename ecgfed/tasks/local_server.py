@@ -22,6 +22,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from ecgfed.base.errors import OptionError
+from ecgfed.base.language import message, page_language, translated
 from ecgfed.base.safe_io import parse_json
 from ecgfed.tasks.local_connections import REQUEST_S, Connections, RestOfRequest
 
@@ -44,11 +45,11 @@ _HEADERS = {
 
 
 class RefusedError(Exception):
-    """A refused request, with the status and message of the response."""
+    """A refused request, with the status and message of the response, in the language of the page."""
 
-    def __init__(self, status: HTTPStatus, message: str, **more: Any) -> None:
-        super().__init__(message)
-        self.status, self.response = status, {"said": message, **more}
+    def __init__(self, status: HTTPStatus, reason: str, **more: Any) -> None:
+        super().__init__(reason)
+        self.status, self.response = status, {"said": translated(reason), **more}
 
 
 class CutShortError(RefusedError):
@@ -75,11 +76,13 @@ class Route:
         respond: returns the response; raises RefusedError.
         content: the type of what is posted.
         ends: the server ends after the response.
+        language: of the page that asks.
     """
 
     respond: "Callable[[Request], Body]"
     content: str = JSON
     ends: bool = False
+    language: str = "en"
 
 
 #: Returns what answers a method, GET or POST, and a resource below the token; None for nothing.
@@ -194,7 +197,9 @@ class Request(BaseHTTPRequestHandler):
             if route is None:
                 raise RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
             self.server.last = time.monotonic()
-            self._send(HTTPStatus.OK, self._body(route))
+            with page_language(route.language):
+                body = self._body(route)
+            self._send(HTTPStatus.OK, body)
             if route.ends:  # the response has been sent
                 self.server.end("done")
         except RefusedError as refused:
@@ -213,8 +218,9 @@ class Request(BaseHTTPRequestHandler):
             raise
         except Exception as problem:
             traceback.print_exc()
-            what = f"an internal error of ecgfed ({type(problem).__name__}: {problem!s:.200}); the terminal shows more"
-            raise RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, " ".join(what.split())) from problem
+            error = " ".join(f"{type(problem).__name__}: {problem!s:.200}".split())
+            what = message("an internal error of ecgfed ({error}); the terminal shows more", error=error)
+            raise RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, what) from problem
 
     def _checked_resource(self, *, post: bool) -> str:
         """Return what is asked for, below the token; raises RefusedError."""

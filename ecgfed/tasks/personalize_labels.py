@@ -14,9 +14,9 @@ import torch
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.files import check_free, write_together
+from ecgfed.base.language import message, messages
 from ecgfed.base.options import Range, flat_options, option
 from ecgfed.base.safe_io import name_problem
-from ecgfed.base.text import count_of
 from ecgfed.core.methods.models import Pipeline
 from ecgfed.core.personal.base import Personal
 from ecgfed.core.personal.registry import FROM_METHOD, personal_by_name
@@ -26,7 +26,6 @@ from ecgfed.domain.labels.contested import contested
 from ecgfed.domain.labels.enough import judge
 from ecgfed.domain.labels.spread import spread
 from ecgfed.domain.labels.user_labels import CANNOT_TELL, NO_BEAT
-from ecgfed.domain.record.leads import NameMatch, best_match
 from ecgfed.domain.record.recording import ReadOptions, Recording
 from ecgfed.exports.bundles.export import PatientModel
 from ecgfed.exports.bundles.extend import check_extension, extended_bundle
@@ -39,13 +38,13 @@ from ecgfed.tasks.cross_validation import FOLDS, CrossValidation, Learner, cross
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
 from ecgfed.tasks.label_personalization import LabelPersonalization, cross_validation_dict
+from ecgfed.tasks.label_warnings import own_label_warnings, unlabelled_classes
 from ecgfed.tasks.matched_labels import MatchedLabels, match_labels, read_label_file
 from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.prediction_warnings import refuse_synthetic
 from ecgfed.tasks.progress import SILENT, ProgressReporter, report_exclusions
 from ecgfed.tasks.propagated_labels import PropagatedLabels, propagated_label_files
 from ecgfed.tasks.records import open_for_model, recording_digests
-from ecgfed.tasks.training_warnings import took_part
 
 #: Default personalization method.
 DEFAULT_PERSONAL = "partway"
@@ -128,7 +127,7 @@ def personalize_labels(
     learner = _learner(grouped, request.start, user_labels, personal_method, config.seed)
     excluded = [grouped.excluded, channels_excluded([request.recording])]
     report_exclusions(excluded, progress)
-    warnings = _model_warnings(grouped, user_labels, learner)
+    warnings = own_label_warnings(grouped, user_labels, learner)
     for text in warnings:
         progress.warn(text)
     choice = _choose_model(learner, grouped, user_labels, progress)
@@ -138,7 +137,9 @@ def personalize_labels(
         progress.warn(text)
     propagated = _write(request, grouped, user_labels, learner, choice, signer)
     if request.bundle.signature is not None and signer is None:
-        progress.note("The new bundle is not signed: the signature of the original bundle is not valid for it.")
+        progress.note(
+            message("The new bundle is not signed: the signature of the original bundle is not valid for it.")
+        )
     metadata = {
         "record": request.recording.name,
         "recording": recording_id(request.recording),
@@ -237,27 +238,6 @@ def _learner(
     return learner
 
 
-def _model_warnings(grouped: GroupedBeats, user_labels: MatchedLabels, learner: Learner) -> list[str]:
-    """Return warnings about the labels and the global model, a sentence each."""
-    warnings = []
-    if user_labels.unmatched:
-        warnings.append(f"labels without a beat of their own are ignored: {user_labels.unmatched:,}")
-    if user_labels.past_minutes:
-        warnings.append(f"labels after the first minutes are ignored: {user_labels.past_minutes:,}")
-    lead, trained = grouped.beats.recording.lead, grouped.bundle.leads
-    if best_match([*trained, *grouped.bundle.trained_on.other_leads], lead)[1] == NameMatch.OTHER:
-        warnings.append(f"lead {lead} is not {' or '.join(trained)}, which the global model was trained on")
-    if silent := len(user_labels.without_signal):
-        warnings.append(f"labels at beats without a signal in {lead} are not propagated: {silent:,}")
-    known = {*learner.labels.symbols, NO_BEAT, CANNOT_TELL}
-    counts = ", ".join(f"{count:,} {symbol}" for symbol, count in user_labels.counts.items() if symbol not in known)
-    if counts:
-        warnings.append(f"the bundle has no class for {counts}: the beats keep these labels, no model learns them")
-    if took_part(grouped.bundle, grouped.beats.recording):
-        warnings.append("the global model was trained on this very recording: on a new patient it would do less well")
-    return warnings
-
-
 @dataclass(frozen=True, eq=False)
 class _ExportChoice:
     """The model to export, and its cross-validation."""
@@ -282,39 +262,40 @@ class _ExportChoice:
 _MAX_GROUP_LOSS = 0.1
 #: Limits for warnings: share of labels on which the global model agrees at most; share of beats labelled as no beat.
 _MAX_AGREED, _MAX_NO_BEAT = 1 / 3, 0.2
-#: Labels of one class are not propagated where the global model predicts others for so many beats, and this share.
-_MIN_OTHER, _MIN_OTHER_SHARE = 3, 0.01
 
 
 def _label_warnings(grouped: GroupedBeats, user_labels: MatchedLabels, choice: _ExportChoice) -> list[str]:
     """Return warnings about implausible labels, a sentence each."""
-    warnings, checked = [], choice.checked
+    warnings, checked = list[str](), choice.checked
     if checked is not None and checked.right["global"] <= _MAX_AGREED * checked.labels:
-        agreed = f"the global model says the same of {checked.right['global']} of {count_of(checked.labels, 'label')}"
-        warnings.append(f"{agreed}: check that the labels are correct and belong to this recording")
+        warnings.append(
+            messages(
+                "the global model says the same of {agreed} of {n} label: check that the labels are correct and "
+                "belong to this recording",
+                "the global model says the same of {agreed} of {n} labels: check that the labels are correct and "
+                "belong to this recording",
+                checked.labels,
+                agreed=checked.right["global"],
+            )
+        )
     if checked is not None and not choice.groups_trusted and not choice.single_class:
         warnings.append(
-            "the groups predicted fewer of the labels held back than the global model, so beats without a label keep "
-            "the model's: check that the labels are correct and at beats that 'ecgfed label' chose"
+            message(
+                "the groups predicted fewer of the labels held back than the global model, so beats without a label "
+                "keep the model's: check that the labels are correct and at beats that 'ecgfed label' chose"
+            )
         )
     no_beats = int((spread(grouped.groups, user_labels.label)[0] == NO_BEAT).sum())
     if no_beats > _MAX_NO_BEAT * grouped.grouped:
-        warnings.append(f"{no_beats:,} of {grouped.grouped:,} beats would be no beats by these labels ({NO_BEAT})")
+        warnings.append(
+            message(
+                "{n} of {total} beats would be no beats by these labels ({label})",
+                n=no_beats,
+                total=grouped.grouped,
+                label=NO_BEAT,
+            )
+        )
     return warnings
-
-
-def _unlabelled_classes(grouped: GroupedBeats, labelled: str) -> str:
-    """Return why labels of a single class are not propagated; "" if the model predicts hardly any other class."""
-    # cross-validation holds back beats of that class alone: it cannot show that the other classes would disappear
-    predicted = grouped.predictions.label
-    other = int((predicted != grouped.bundle.classes.index(labelled)).sum())
-    if other < max(_MIN_OTHER, _MIN_OTHER_SHARE * len(predicted)):
-        return ""
-    beats = f"{other:,} of {count_of(len(predicted), 'beat')}"
-    return (
-        f"only {labelled} was labelled, and the global model predicts another class for {beats}: label some of these; "
-        "until then the global model stands in"
-    )
 
 
 def _choose_model(
@@ -326,14 +307,23 @@ def _choose_model(
     symbols = learner.labels.symbols
     classes = {symbols[symbol] for symbol in user_labels.label.values() if symbol in symbols}
     if checked is None:
-        nothing = f"with fewer than {FOLDS} labels nothing shows that a personal model is better"
-        return _ExportChoice("global", learner.start.chain, None, f"{nothing}: the global model stands in")
+        return _ExportChoice(
+            "global",
+            learner.start.chain,
+            None,
+            message(
+                "with fewer than {n} labels nothing shows that a personal model is better: the global model stands in",
+                n=FOLDS,
+            ),
+        )
     unchecked = ""
     if len(classes) == 1:
         (labelled,) = classes
-        if reason := _unlabelled_classes(grouped, labelled):
+        if reason := unlabelled_classes(grouped, labelled):
             return _ExportChoice("global", learner.start.chain, checked, reason, single_class=True)
-        unchecked = f"only {labelled} was labelled: how well the model tells other classes could not be checked"
+        unchecked = message(
+            "only {label} was labelled: how well the model tells other classes could not be checked", label=labelled
+        )
     patient_beats = learner.patient_beats(user_labels.label)
     assert patient_beats is not None  # at least one label has a class
     chain = learner.start.chain

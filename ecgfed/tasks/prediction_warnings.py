@@ -9,8 +9,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from ecgfed.base.errors import BundleError, OptionError, RecordError, param, spelled
-from ecgfed.base.language import Message, capitalized, joined_message, message, messages, tr_later, uncapitalized
+from ecgfed.base.errors import BundleError, OptionError, RecordError, param
+from ecgfed.base.language import (
+    Message,
+    Spelled,
+    capitalized,
+    joined_message,
+    message,
+    messages,
+    tr_later,
+    uncapitalized,
+)
 from ecgfed.domain.beats.exclusions import WARN_SHARE
 from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY
 from ecgfed.domain.beats.path import RecordingBeats
@@ -118,7 +127,8 @@ def report_severe(warnings: tuple[ModelWarning, ...], progress: ProgressReporter
 def same_lead(recording: Recording, bundle: Bundle) -> str:
     """Return a note if the lead is the model's under another name (no warning), else ``""``."""
     name, how = best_match(bundle.leads, recording.lead)
-    return f"Lead {recording.lead} is {name}, which the model was trained on." if how == NameMatch.LEAD else ""
+    text = message("Lead {lead} is {name}, which the model was trained on.", lead=recording.lead, name=name)
+    return text if how == NameMatch.LEAD else ""
 
 
 def _file_warnings(beats: RecordingBeats) -> Iterator[ModelWarning]:
@@ -183,7 +193,7 @@ def _signal_warnings(bundle: Bundle, beats: RecordingBeats, predictions: Predict
             total=count,
             lead=recording.lead,
             symbol=UNCLASSIFIED,
-            option=spelled(param("leads")),
+            option=Spelled(param("leads")),
         )
         yield ModelWarning("no-signal", text, severe=empty > WARN_SHARE * count)
     if beats.detected:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ecgfed.base.deprecation import REGISTER, Deprecated, EcgfedDeprecation
+from ecgfed.base.language import message
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.record.reader import LONG
 from ecgfed.domain.record.recording import Recording
@@ -98,7 +99,7 @@ def report_exclusions(exclusions: Iterable[Exclusions], progress: ProgressReport
         if entry.warning:
             progress.warn(entry.warning)
         elif entry.line:
-            progress.note(f"{entry.line}.")
+            progress.note(message("{sentence}.", sentence=entry.line))
 
 
 def count_reporter(progress: ProgressReporter, what: str) -> Callable[[str, int, int], None]:
@@ -122,7 +123,12 @@ def minutes_reporter(
     if not recording.is_lazy:
         if recording.samples >= LONG:
             size_mb = recording.signals_mv.nbytes / 1e6
-            progress.note(f"{recording.name} is held in memory: {size_mb:,.0f} MB, and more during the analysis.")
+            text = message(
+                "{name} is held in memory: {size:,.0f} MB, and more during the analysis.",
+                name=recording.name,
+                size=size_mb,
+            )
+            progress.note(text)
         return None
     total = round(recording.duration_s / 60) if single else None
     name, fs_hz = recording.name, recording.fs_hz

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, param
-from ecgfed.base.language import page_language, tr_later
+from ecgfed.base.language import message, page_language, tr_later
 from ecgfed.base.options import flat_options, merged, taken
 from ecgfed.domain.beats.recording_options import RecordingOptions
 from ecgfed.domain.events.rules import EventRules
@@ -137,7 +137,7 @@ def report(
         parts = replace(parts, header_lines=recording.comments)
     excluded = tuple(report_exclusions_of(reading, marks))
     for line in filter(None, (exclusions.line for exclusions in excluded)):
-        progress.note(f"{line}.")
+        progress.note(message("{sentence}.", sentence=line))
     result = RecordingReport(recording, parts, files.paths, excluded)
     files.write(result, reading, shown.start_of(recording.metadata), progress)
     return result

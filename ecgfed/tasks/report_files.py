@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from ecgfed.base.files import check_free
+from ecgfed.base.language import message
 from ecgfed.domain.record.metadata import Start
 from ecgfed.domain.record.recording import Recording
 from ecgfed.reports.drawing import Reading
@@ -92,7 +93,10 @@ class ReportFiles:
             return
         if earlier := earlier_files(self.targets[0], _OF_EARLIER, self.beside):
             names = ", ".join(file.name for file in earlier)
-            progress.warn(f"not written again, of an earlier report of this name, which may have been signed: {names}")
+            text = message(
+                "not written again, of an earlier report of this name, which may have been signed: {names}", names=names
+            )
+            progress.warn(text)
         contents = self.exchange.begun(start).contents(reading, report.parts)
         if reading.edited is not None:
             contents[annotation_file(self.targets[0])] = edited_annotation(reading.edited, reading.recording.fs_hz)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.files import check_free, write_together
-from ecgfed.base.options import flat_options
+from ecgfed.base.language import page_language, tr, trn
+from ecgfed.base.options import flat_options, merged, taken
 from ecgfed.base.safe_io import name_problem
 from ecgfed.base.text import count_of
 from ecgfed.domain.beats.extract import MATCH_S, match_peaks
@@ -22,6 +23,7 @@ from ecgfed.domain.labels.page import LABELS, labels_name
 from ecgfed.domain.record.recording import ReadOptions, Recording
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.reports import label_page as html
+from ecgfed.reports.options import PageOptions
 from ecgfed.tasks.grouped import recording_id
 from ecgfed.tasks.label_parts import drawn_leads
 from ecgfed.tasks.label_server import Served, serve
@@ -43,21 +45,21 @@ class SecondReading:
         data: what the page's scripts read, JSON-ready.
         first: the first reader's file.
         reader: the second reader's name or initials.
-        summary: a line about the recording.
         intended_use: in one sentence.
         folder: the output folder, or None.
         files: the files written.
         seed: seed of the order of the beats.
+        language: of the page.
     """
 
     data: dict[str, Any]
     first: Path
     reader: str
-    summary: str
     intended_use: str
     folder: Path | None = None
     files: tuple[Path, ...] = ()
     seed: int = 0
+    language: str = "en"
 
     def __repr__(self) -> str:
         return f"SecondReading({self.data['record']!r}: {count_of(self.data['beats'], 'beat')} for {self.reader!r})"
@@ -82,8 +84,8 @@ class SecondReading:
         Raises:
             EcgfedError: as ``Labelling.serve``.
         """
-        page = self._page(str(self.labels_file))
-        return serve(page, self.data, self.labels_file, opened=opened, overwrite=overwrite)
+        page, language = self._page(str(self.labels_file)), self.language
+        return serve(page, self.data, self.labels_file, opened=opened, language=language, overwrite=overwrite)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready summary."""
@@ -101,10 +103,19 @@ class SecondReading:
 
     def _page(self, file: str) -> str:
         data = self.data | {"served": bool(file), "file": file}
-        return html.label_page(data, summary=self.summary, intended_use=self.intended_use)
+        with page_language(self.language):
+            summary = trn(
+                "{n} beat, {leads}; band-pass {low:g} to {high:g} Hz",
+                "{n} beats, {leads}; band-pass {low:g} to {high:g} Hz",
+                self.data["beats"],
+                leads=tr(" and ").join(self.data["leads"]),
+                low=0.5,
+                high=40,
+            )
+            return html.label_page(data, summary=summary, intended_use=self.intended_use)
 
 
-@flat_options(RecordingOptions)
+@flat_options(PageOptions, RecordingOptions)
 def second_reader_page(
     recording: Recording | Path | str,
     first: Path | str,
@@ -136,13 +147,14 @@ def second_reader_page(
         page_file: write the page to a file; if False, the folder is only used by ``serve``.
         overwrite: replace an existing page; labels are never replaced here.
         progress: receives progress, notes and warnings.
-        options: the fields of ``RecordingOptions``; they take precedence over ``how``.
+        options: the fields of ``PageOptions``, and those of ``RecordingOptions``, which take precedence over ``how``.
 
     Raises:
         EcgfedError: an invalid argument or input, such as labels of another recording; the message is a single line.
     """
     if fault := name_problem(reader):
         raise OptionError("reader", f"{reader!r:.60} {fault}", "a name or initials that can be part of a file's name")
+    stated = merged(PageOptions, None, taken(options, PageOptions), "second_reader_page")
     opened = opened_bundle(bundle, trusted)
     chosen = RecordingOptions.merged(how, options, "second_reader_page")
     beat_options = chosen.beat_options(opened.leads)
@@ -166,10 +178,9 @@ def second_reader_page(
     order = np.random.default_rng(seed).permutation(wanted)
     strips = list(label_strips(leads, peaks, np.searchsorted(peaks, order).tolist()).values())
     data = _page_data(recording, reader, order, strips, leads.names)
-    summary = f"{count_of(len(wanted), 'beat')}, {' and '.join(leads.names)}; band-pass 0.5 to 40 Hz"
     files = () if target is None else (target,)
     use = str(opened.manifest["intended_use"])
-    reading = SecondReading(data, Path(first), reader, summary, use, folder, files, seed)
+    reading = SecondReading(data, Path(first), reader, use, folder, files, seed, stated.language)
     if target is not None:
         write_together({target: reading.html.encode()})
     return reading

@@ -3,7 +3,7 @@
 import re
 import webbrowser
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -12,10 +12,11 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from ecgfed.base.errors import EcgfedError, StorageError, spelling
+from ecgfed.base.language import LANGUAGES, check_language, message, tr, tr_later, translated
 from ecgfed.base.locks import locked
 from ecgfed.domain.cohort.demo import write_demo_records
 from ecgfed.exports.device.bundle import Bundle
-from ecgfed.exports.device.shipped import name_of
+from ecgfed.reports.rendering import render
 from ecgfed.tasks.local_server import (
     IDLE_S,
     OCTETS,
@@ -27,19 +28,29 @@ from ecgfed.tasks.local_server import (
     Request,
     Route,
 )
+from ecgfed.tasks.page_errors import line_of
 from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.serve_folder import Entry, WorkFolder
 from ecgfed.tasks.serve_jobs import Jobs
-from ecgfed.tasks.serve_tasks import JOBS, PERSONAL_REPORT, REPORT, RecordingTasks
-from ecgfed.web.page import asset, escaped, inline_page
+from ecgfed.tasks.serve_tasks import JOBS, PERSONAL_REPORT, REPORT, RecordingTasks, facts_on_page
+from ecgfed.web.page import inline_page
 
-_STYLES = ("paper.css", "report.css", "serve.css")
-_SCRIPTS = ("language.js", "paper.js", "serve-parts.js", "serve-form.js", "serve-replay.js", "serve.js")
+STYLES = ("paper.css", "report.css", "serve.css")
+SCRIPTS = ("language.js", "paper.js", "serve-parts.js", "serve-form.js", "serve-replay.js", "serve.js")
 #: Length of the sample recording.
 SAMPLE_MINUTES = 5.0
 #: Parameters as the page calls them.
-_NAMES = {"fs_hz": "the sampling rate", "units": "the units", "columns": "the columns", "leads": "the lead"}
-_NAMES |= {"repair": "'read what is there'", "repair=True": "'read what is there'"}
+_NAMES = {
+    "fs_hz": tr_later("the sampling rate"),
+    "units": tr_later("the units"),
+    "columns": tr_later("the columns"),
+    "leads": tr_later("the lead"),
+    "repair": tr_later("'read what is there'"),
+    "repair=True": tr_later("'read what is there'"),
+}
+#: Languages by their own names, for the switch on the page.
+_LANGUAGE_NAMES = {"en": "English", "de": "Deutsch", "fr": "Français", "es": "Español"}
+_LANGUAGE = re.compile(rf"({'|'.join(LANGUAGES)})/")
 _UPLOAD = re.compile(r"upload/(\d{4,9})/(?:(\d{1,3})|(done))")
 _RECORDING = re.compile(r"recordings/([A-Za-z0-9._-]{1,100})/(.*)", re.DOTALL)
 
@@ -60,19 +71,32 @@ class ServedWork:
 
 
 class _App:
-    """The page's resources."""
+    """The page's resources: ``state``, or ``de/state`` for the page in German."""
 
-    def __init__(self, folder: WorkFolder, bundle: Bundle) -> None:
+    def __init__(self, folder: WorkFolder, bundle: Bundle, language: str) -> None:
         self.folder, self.jobs, self.tasks = folder, Jobs(), RecordingTasks(folder, bundle)
-        use = str(bundle.manifest["intended_use"])
-        body = asset("serve.html").replace("{use}", escaped(use))
-        data = {"model": name_of(bundle.path), "folder": str(folder.path), "leads": list(bundle.leads)}
-        self.page = inline_page("Recordings", body, styles=_STYLES, scripts=_SCRIPTS, data=data, served=True).encode()
+        self.language, self.bundle = language, bundle
+
+    def page(self, above: str) -> bytes:
+        """Return the page in the current language; ``above`` leads from its address to the one without a language."""
+        body = render(
+            "serve.html.j2",
+            intended_use=str(self.bundle.manifest["intended_use"]),
+            folder=str(self.folder.path),
+            languages=[(code, name, f"{above}{code}/") for code, name in _LANGUAGE_NAMES.items()],
+        )
+        title = tr("Recordings")
+        return inline_page(title, body, styles=STYLES, scripts=SCRIPTS, data={}, served=True).encode()
 
     def find(self, method: str, resource: str) -> Route | None:
-        """Return what answers a request."""
+        """Return what answers a request, in the language of the page that asks."""
+        match = _LANGUAGE.match(resource)
+        route = self._find(method, resource[match.end() :] if match else resource, "../" if match else "")
+        return route and replace(route, language=match[1] if match else self.language)
+
+    def _find(self, method: str, resource: str, above: str) -> Route | None:
         fixed: dict[tuple[str, str], Route] = {
-            ("GET", ""): Route(lambda _: self.page),
+            ("GET", ""): Route(lambda _: self.page(above)),
             ("GET", "state"): Route(lambda _: self.state()),
             ("POST", "upload"): Route(self._announced),
             ("POST", "sample"): Route(self._sample),
@@ -111,8 +135,12 @@ class _App:
         self.tasks.replays.end_abandoned()
         entries, jobs = list(self.folder.entries.values()), self.jobs.to_list()
         for job in jobs:
-            job["problem"] = _without_folders(job["problem"], self.folder)
-            job["lines"] = [_without_folders(line, self.folder) for line in job["lines"]]
+            job["problem"] = _without_folders(translated(job["problem"]), self.folder)
+            job["lines"] = [_without_folders(translated(line), self.folder) for line in job["lines"]]
+            job["result"] = {name: translated(text) for name, text in job["result"].items()}
+            job["progress"] = {
+                name: translated(value) if isinstance(value, str) else value for name, value in job["progress"].items()
+            }
         return {"recordings": [self._entry(entry) for entry in entries], "jobs": jobs}
 
     def _entry(self, entry: Entry) -> dict[str, Any]:
@@ -123,9 +151,9 @@ class _App:
             "name": entry.path.name,
             "how": {**how, "repair": entry.how.repair, "lead": entry.lead},
             "revision": entry.revision,
-            "facts": entry.facts,
+            "facts": facts_on_page(entry.facts),
             "stated": entry.is_stated,
-            "problem": entry.problem,
+            "problem": _without_folders(translated(entry.problem), self.folder),
             "results": results,
             "reports": {"report": REPORT in results, "personal": PERSONAL_REPORT in results},
             "labels": any(name.endswith("-labels.csv") and "/" not in name for name in results),
@@ -140,7 +168,7 @@ class _App:
     def _file(self, number: str, at: int, request: Request) -> Body:
         upload = self.folder.upload(number)
         if upload is None or at >= len(upload.names):
-            raise RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
+            raise RefusedError(HTTPStatus.NOT_FOUND, message("nothing here"))
         try:
             upload.write(at, request.parts(upload.sizes[at]))
         except (StorageError, CutShortError, ConnectionError, TimeoutError):
@@ -151,7 +179,7 @@ class _App:
     def _uploaded(self, number: str, request: Request) -> Body:
         request.sent()
         if self.folder.upload(number) is None:
-            raise RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
+            raise RefusedError(HTTPStatus.NOT_FOUND, message("nothing here"))
         return self._finished(number)
 
     def _sample(self, request: Request) -> Body:
@@ -172,7 +200,7 @@ class _App:
             try:
                 self.tasks.read(entry, {})
             except EcgfedError as problem:  # the form shows it, and may mend it
-                entry.problem = _without_folders(problem.line, self.folder)
+                entry.problem = line_of(problem)
                 self.folder.save(entry)
         return {"recordings": [entry.id for entry in entries]}
 
@@ -188,9 +216,9 @@ class _App:
         with entry.lock:
             _check_revision(entry, sent)
             if not entry.is_stated:
-                raise RefusedError(HTTPStatus.CONFLICT, "something of this recording is not stated yet")
+                raise RefusedError(HTTPStatus.CONFLICT, message("something of this recording is not stated yet"))
             if what == "report-personal" and not entry.models():
-                raise RefusedError(HTTPStatus.CONFLICT, "no personal model yet: personalise first")
+                raise RefusedError(HTTPStatus.CONFLICT, message("no personal model yet: personalise first"))
             if what == "personalize":
                 self.tasks.labels_file(entry)
             return self.jobs.add(entry.id, what, JOBS[what](self.tasks, entry)).to_dict()
@@ -198,7 +226,7 @@ class _App:
     def _replay(self, entry: Entry, request: Request) -> Body:
         sent = request.sent()
         if not isinstance(sent, Mapping) or not entry.is_stated:
-            raise RefusedError(HTTPStatus.BAD_REQUEST, "something of this recording is not stated yet")
+            raise RefusedError(HTTPStatus.BAD_REQUEST, message("something of this recording is not stated yet"))
         if sent.get("begin") is True:
             with entry.lock:
                 _check_revision(entry, sent)
@@ -217,7 +245,7 @@ class _App:
     def _done(self, request: Request) -> Body:
         sent = request.sent()
         if self.jobs.busy and not (isinstance(sent, Mapping) and sent.get("stop") is True):
-            raise RefusedError(HTTPStatus.CONFLICT, "a job runs, and would be stopped", busy=True)
+            raise RefusedError(HTTPStatus.CONFLICT, message("a job runs, and would be stopped"), busy=True)
         return {"ended": True}
 
 
@@ -225,7 +253,9 @@ def _check_revision(entry: Entry, sent: object) -> None:
     """Raise RefusedError for a page that shows how a recording was read before another page read it in another way."""
     if isinstance(sent, Mapping) and sent.get("revision", entry.revision) != entry.revision:
         raise RefusedError(
-            HTTPStatus.CONFLICT, "another page has read this file in another way; this page shows that now", stale=True
+            HTTPStatus.CONFLICT,
+            message("another page has read this file in another way; this page shows that now"),
+            stale=True,
         )
 
 
@@ -234,7 +264,7 @@ def _file_body(file: Path) -> Body:
     try:
         data = file.read_bytes()
     except OSError as problem:
-        raise RefusedError(HTTPStatus.NOT_FOUND, "nothing here") from problem
+        raise RefusedError(HTTPStatus.NOT_FOUND, message("nothing here")) from problem
     return data if file.suffix == ".html" else Download(data, file.name)
 
 
@@ -251,14 +281,15 @@ def _clear(route: Route, folder: WorkFolder) -> Route:
             return route.respond(request)
         except EcgfedError as problem:
             status = HTTPStatus.CONFLICT if problem.code == "exists" else HTTPStatus.BAD_REQUEST
-            raise RefusedError(status, _without_folders(problem.line, folder), parameter=problem.parameter) from problem
+            line = _without_folders(translated(line_of(problem)), folder)
+            raise RefusedError(status, line, parameter=problem.parameter) from problem
 
-    return Route(respond, route.content, route.ends)
+    return replace(route, respond=respond)
 
 
 def _on_the_page(name: str, value: str) -> str:
     """Spell a parameter as the page does."""
-    return _NAMES.get(f"{name}={value}" if value else name, _NAMES.get(name, name))
+    return translated(_NAMES.get(f"{name}={value}" if value else name, _NAMES.get(name, name)))
 
 
 def serve(
@@ -266,6 +297,7 @@ def serve(
     *,
     bundle: Bundle | Path | str | None = None,
     trusted: Path | str | Sequence[Path | str] | None = None,
+    language: str = "en",
     opened: Callable[[str], object] = webbrowser.open,
     idle_s: float | None = None,
 ) -> ServedWork:
@@ -278,19 +310,21 @@ def serve(
         work: the working folder, created for its owner alone, or that of an earlier session, which goes on.
         bundle: the bundle whose global model is used; default the model in the package.
         trusted: public keys (PEM files), one of which must have signed the bundle; None accepts any bundle.
+        language: of the page at first; a link on it changes to another of ``en``, ``de``, ``fr``, ``es``.
         opened: called with the page's address; anyone on this machine who knows it can use the page.
         idle_s: seconds without an open page and without a job after which the server ends; default five minutes.
 
     Raises:
-        OptionError: the folder is another one, or cannot be created; no port is available.
+        OptionError: the folder is another one, or cannot be created; no port is available; an unknown language.
         StorageError: the folder cannot be read, or another server uses it.
         BundleError: the bundle cannot be used.
     """
+    check_language(language)
     model, path = opened_bundle(bundle, trusted), Path(work)
     folder = WorkFolder(path)
     with locked(path / "server"):
         folder.resume()
-        app = _App(folder, model)
+        app = _App(folder, model, language)
         server = LocalServer(app.find)
         try:
             with spelling(_on_the_page):

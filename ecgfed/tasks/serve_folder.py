@@ -17,6 +17,7 @@ from typing import Any
 
 from ecgfed.base.errors import CohortError, OptionError, RecordError, StorageError
 from ecgfed.base.files import read_json, write_json
+from ecgfed.base.language import message, tr_later
 from ecgfed.base.safe_io import MAX_NAME_BYTES, name_problem
 from ecgfed.base.text import safe_text
 from ecgfed.domain.cohort.folder import recordings_below
@@ -47,7 +48,8 @@ def file_name(sent: object) -> str:
     name = _NOT_IN_NAMES.sub("_", safe_text(last)).strip(". ")
     name = name.encode("utf-8", "ignore")[-MAX_NAME_BYTES:].decode("utf-8", "ignore")
     if fault := name_problem(name):
-        raise OptionError("files", f"the name {str(sent)!r:.80} {fault}", "a file name", "rename the file")
+        reason = message("the name {name} {fault}", name=f"{str(sent)!r:.80}", fault=fault)
+        raise OptionError("files", reason, tr_later("a file name"), tr_later("rename the file"))
     return name
 
 
@@ -75,9 +77,10 @@ class Upload:
         try:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         except FileExistsError:
-            raise OptionError("files", f"{path.name} is there already", "each file once", code="exists") from None
+            reason = message("{file} is there already", file=path.name)
+            raise OptionError("files", reason, tr_later("each file once"), code="exists") from None
         except OSError as problem:
-            raise StorageError(path, f"cannot be written ({problem.strerror})") from problem
+            raise StorageError(path, message("cannot be written ({why})", why=problem.strerror)) from problem
         try:
             with os.fdopen(handle, "wb") as stream:
                 for part in parts:
@@ -87,9 +90,8 @@ class Upload:
             with suppress(OSError):
                 path.unlink()
             if isinstance(problem, OSError) and not isinstance(problem, TimeoutError | ConnectionError):
-                raise StorageError(
-                    path, f"cannot be written ({problem.strerror})", action="free some space"
-                ) from problem
+                reason = message("cannot be written ({why})", why=problem.strerror)
+                raise StorageError(path, reason, action=tr_later("free some space")) from problem
             raise
         self.complete.add(number)
 
@@ -213,21 +215,25 @@ class WorkFolder:
             OptionError: no list of files, too many or too large ones, one name twice.
         """
         if not isinstance(files, list) or not 1 <= len(files) <= MAX_FILES:
-            raise OptionError("files", "are none, or too many", f"1 to {MAX_FILES} files at once")
+            raise OptionError(
+                "files", tr_later("are none, or too many"), message("1 to {n} files at once", n=MAX_FILES)
+            )
         names, sizes = [], []
         for file in files:
             size = file.get("size") if isinstance(file, Mapping) else None
             if not isinstance(file, Mapping) or not isinstance(size, int) or isinstance(size, bool) or size < 0:
-                raise OptionError("files", "have no name or no size", "files")
+                raise OptionError("files", tr_later("have no name or no size"), tr_later("files"))
             names.append(file_name(file.get("name")))
             sizes.append(size)
             if size > MAX_FILE_BYTES:
-                expected = f"at most {MAX_FILE_BYTES:,} bytes"
-                raise OptionError("files", f"{names[-1]} has {size:,} bytes", expected, "cut it into parts")
+                expected = message("at most {n:,} bytes", n=MAX_FILE_BYTES)
+                reason = message("{file} has {n:,} bytes", file=names[-1], n=size)
+                raise OptionError("files", reason, expected, tr_later("cut it into parts"))
         if len({name.casefold() for name in names}) < len(names):
-            raise OptionError("files", "have one name twice", "each file once", code="exists")
+            raise OptionError("files", tr_later("have one name twice"), tr_later("each file once"), code="exists")
         if sum(sizes) > MAX_UPLOAD_BYTES:
-            raise OptionError("files", f"have {sum(sizes):,} bytes", f"at most {MAX_UPLOAD_BYTES:,} at once")
+            expected = message("at most {n:,} at once", n=MAX_UPLOAD_BYTES)
+            raise OptionError("files", message("have {n:,} bytes", n=sum(sizes)), expected)
         with self._lock:
             there = [_UPLOAD.fullmatch(folder.name) for folder in (self.path / "uploads").iterdir()]
             number = f"{max((int(match[1]) for match in there if match), default=0) + 1:04d}"
@@ -259,7 +265,8 @@ class WorkFolder:
         """
         upload = self._uploads[number]
         if len(upload.complete) < len(upload.names):
-            raise OptionError("files", "have not all arrived", "every file that was announced", "send them again")
+            reason, expected = tr_later("have not all arrived"), tr_later("every file that was announced")
+            raise OptionError("files", reason, expected, tr_later("send them again"))
         try:
             names = [path.relative_to(upload.folder) for path in _recordings(upload)]
         except RecordError:
@@ -272,7 +279,7 @@ class WorkFolder:
             try:
                 upload.folder.rename(folder)
             except OSError as problem:
-                raise StorageError(folder, f"cannot be created ({problem.strerror})") from problem
+                raise StorageError(folder, message("cannot be created ({why})", why=problem.strerror)) from problem
             for path in (folder / name for name in names):
                 there = [folder.name for folder in (self.path / "recordings").iterdir()]  # some may be unreadable
                 last = max((int(id.partition("-")[0]) for id in there if _RECORDING_ID.fullmatch(id)), default=0)
@@ -296,7 +303,7 @@ def _created(folder: Path) -> Path:
     try:
         folder.mkdir(mode=0o700)
     except OSError as problem:
-        raise StorageError(folder, f"cannot be created ({problem.strerror})") from problem
+        raise StorageError(folder, message("cannot be created ({why})", why=problem.strerror)) from problem
     return folder
 
 
@@ -310,7 +317,8 @@ def _recordings(upload: Upload) -> list[Path]:
     names = ", ".join(upload.names)
     alone = [name for name in upload.names if name.casefold().endswith(".dat")]
     if alone:
-        header = f"{alone[0][:-4]}.hea"
-        raise RecordError(alone[0], "is without its header", f"{header} beside it", "choose both files together")
+        expected = message("{header} beside it", header=f"{alone[0][:-4]}.hea")
+        raise RecordError(alone[0], tr_later("is without its header"), expected, tr_later("choose both files together"))
     suffixes = ", ".join(dict.fromkeys(suffix for kind in FORMATS.values() for suffix in kind))
-    raise RecordError(names, "no recording is among them", suffixes, "choose a recording's files together")
+    action = tr_later("choose a recording's files together")
+    raise RecordError(names, tr_later("no recording is among them"), suffixes, action)

@@ -10,14 +10,18 @@ from http import HTTPStatus
 from typing import Any
 
 from ecgfed.base.errors import EcgfedError
+from ecgfed.base.language import message, tr_later
 from ecgfed.base.platform import is_out_of_memory
 from ecgfed.tasks.local_server import RefusedError
+from ecgfed.tasks.page_errors import line_of
 from ecgfed.tasks.progress import ProgressReporter
 
 #: Seconds that the end of the server waits for a job to stop; files are written whole in any case.
 _STOP_S = 5.0
 #: Jobs that are remembered after their end.
 _REMEMBERED = 200
+#: What the tasks of jobs count, as they report it.
+_COUNTED = (tr_later("minutes read"), tr_later("beats"), tr_later("checks"))
 
 
 class _StoppedError(Exception):
@@ -90,7 +94,7 @@ class _Reporter(ProgressReporter):
         done, took = completed - self._first, now - self._since
         per_s = done / took if done > 0 and took > 0 else 0.0
         if not rate and per_s:
-            rate = f"{per_s:.1f}/s" if per_s >= 1 else f"{1 / per_s:.1f} s each"
+            rate = message("{n:.1f}/s", n=per_s) if per_s >= 1 else message("{seconds:.1f} s each", seconds=1 / per_s)
         if remaining_s is None and per_s and total is not None:
             remaining_s = max(0, total - completed) / per_s
         left = None if remaining_s is None else round(remaining_s, 1)
@@ -105,7 +109,7 @@ class _Reporter(ProgressReporter):
 
     def warn(self, text: str) -> None:
         """Receive a warning."""
-        self.note(f"Warning: {text}")
+        self.note(message("Warning: {text}", text=text))
 
     def _check(self) -> None:
         if self._stopping.is_set():
@@ -133,14 +137,14 @@ class Jobs:
         """Raise RefusedError where a job of a recording runs or waits."""
         with self._changed:
             if any(job.recording == recording and job.is_pending for job in self._all):
-                raise RefusedError(HTTPStatus.CONFLICT, "a job of this recording runs; wait for its end")
+                raise RefusedError(HTTPStatus.CONFLICT, message("a job of this recording runs; wait for its end"))
 
     def add(self, recording: str, what: str, work: Callable[[ProgressReporter], dict[str, Any]]) -> Job:
         """Add a job; raises RefusedError where one of this recording is pending, or the program ends."""
         with self._changed:
             self.check_none_pending(recording)
             if self._stopping.is_set():
-                raise RefusedError(HTTPStatus.CONFLICT, "the program ends")
+                raise RefusedError(HTTPStatus.CONFLICT, message("the program ends"))
             job = Job(self._all[-1].id + 1 if self._all else 1, recording, what, work)
             self._all = [old for old in self._all[:-_REMEMBERED] if old.is_pending] + self._all[-_REMEMBERED:] + [job]
             self._waiting.append(job)
@@ -183,8 +187,12 @@ def _do(job: Job, reporter: _Reporter) -> None:
     except _StoppedError:
         job.state = "stopped"
     except EcgfedError as problem:
-        job.problem, job.state = problem.line, "failed"
+        job.problem, job.state = line_of(problem), "failed"
     except Exception as problem:
         traceback.print_exc()  # in the terminal; the page has a line
-        memory = "not enough memory for this" if is_out_of_memory(problem) else "an internal error of ecgfed"
-        job.problem, job.state = f"{memory} ({type(problem).__name__}: {problem!s:.200})", "failed"
+        error = f"{type(problem).__name__}: {problem!s:.200}"
+        if is_out_of_memory(problem):
+            job.problem = message("not enough memory for this ({error})", error=error)
+        else:
+            job.problem = message("an internal error of ecgfed ({error})", error=error)
+        job.state = "failed"

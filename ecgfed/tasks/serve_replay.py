@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ecgfed.base.errors import OptionError
+from ecgfed.base.language import message, translated
 from ecgfed.domain.record.leads import ecg_alone
 from ecgfed.domain.record.recording import Recording
 from ecgfed.exports.device.classifier import Classifier
@@ -49,7 +50,7 @@ class Replay:
         """Return what the page shows of it, JSON-ready."""
         recording = self._recording
         about = {"fs": recording.fs_hz, "lead": recording.lead, "duration_s": recording.duration_s}
-        return {**about, "samples": recording.samples, "model": self._name}
+        return {**about, "samples": recording.samples, "model": translated(self._name)}
 
     def next(self, at: object, seconds: object) -> dict[str, Any]:
         """Return the next samples of the lead in use, and the beats that are reported with them, JSON-ready.
@@ -63,16 +64,17 @@ class Replay:
         """
         with self._lock:
             if at != self._at:
-                raise OptionError("at", f"{at!r:.20}", f"sample {self._at}", "replay the recording again")
+                expected = message("sample {n}", n=self._at)
+                raise OptionError("at", f"{at!r:.20}", expected, message("replay the recording again"))
             known = isinstance(seconds, int | float) and not isinstance(seconds, bool) and math.isfinite(seconds)
             if not known or not 0 < float(seconds) <= MAX_S:  # type: ignore[arg-type]
-                raise OptionError("seconds", f"{seconds!r:.20}", f"more than 0, at most {MAX_S:g}")
+                raise OptionError("seconds", f"{seconds!r:.20}", message("more than 0, at most {n:g}", n=MAX_S))
             count = max(1, round(float(seconds) * self._recording.fs_hz))  # type: ignore[arg-type]
             stop = min(self._at + count, self._recording.samples)
             samples = self._recording.read(self._at, stop)
             beats = self._stream.push(samples) if stop > self._at else []
             self._at, ended = stop, stop == self._recording.samples
-            drift = self._stream.drift.text
+            drift = translated(self._stream.drift.text)
             if ended:
                 beats += self._stream.finish()
             signal = packed(np.array(samples[self._lead]))
@@ -95,7 +97,7 @@ class Replays:
         self.end_abandoned()
         with self._lock:
             if len(self._all) >= MAX_REPLAYS:
-                text = f"{MAX_REPLAYS} replays are open, in this tab and others; close one of them"
+                text = message("{n} replays are open, in this tab and others; close one of them", n=MAX_REPLAYS)
                 raise RefusedError(HTTPStatus.CONFLICT, text)
             key = secrets.token_urlsafe(12)
             self._all[key] = recording, replay
@@ -105,8 +107,11 @@ class Replays:
         """Return the replay that a page asks for, which goes on; raises RefusedError where it has ended."""
         owner, replay = self._all.get(str(key), ("", None))
         if replay is None or owner != recording:
-            reason = "the recording was read in another way, or the page was suspended"
-            raise RefusedError(HTTPStatus.CONFLICT, f"this replay has ended ({reason}); replay the recording again")
+            text = message(
+                "this replay has ended (the recording was read in another way, or the page was suspended); replay the "
+                "recording again"
+            )
+            raise RefusedError(HTTPStatus.CONFLICT, text)
         replay.used = time.monotonic()
         return replay
 

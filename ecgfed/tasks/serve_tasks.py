@@ -9,9 +9,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ecgfed.base.errors import EcgfedError, OptionError, StorageError
+from ecgfed.base.errors import EcgfedError, OptionError, StorageError, spelled
 from ecgfed.base.files import read_json, write_bytes, write_json
-from ecgfed.base.text import count_of
+from ecgfed.base.language import current_language, joined_message, message, messages, tr_later, translated
 from ecgfed.domain.labels.page import labels_name, page_data
 from ecgfed.domain.record.file_summary import FileSummary, file_summary
 from ecgfed.domain.record.leads import find_lead
@@ -36,6 +36,8 @@ PREVIEW_S = 10.0
 BY_BLOCKS_S = 300.0
 #: Files of a recording's reports: of the bundle's global model, and of the personal one.
 REPORT, PERSONAL_REPORT = "report.html", "report-personal.html"
+#: What a form expects as sampling rate.
+_SAMPLES_A_SECOND = tr_later("samples a second, such as 250")
 
 
 class RecordingTasks:
@@ -63,11 +65,12 @@ class RecordingTasks:
         """
         how, lead = _stated(stated)
         facts = file_summary(entry.path, how=how, leads=(lead,) if lead else self.bundle.leads)
-        missing = [{"parameter": problem.parameter, "reason": problem.reason} for problem in facts.missing]
+        missing = [{"parameter": problem.parameter, "reason": problem.parts[1]} for problem in facts.missing]
         if lead not in facts.leads:
             lead = ""
         if not lead and len(facts.leads) > 1 and find_lead(facts.leads, self.bundle.leads) is None:
-            reason = f"no lead {' or '.join(self.bundle.leads)}, on which the model was trained"
+            names = joined_message(self.bundle.leads, message(" or "))
+            reason = message("no lead {names}, on which the model was trained", names=names)
             missing.append({"parameter": "leads", "reason": reason})
         stored = replace(entry, how=how, lead=lead, facts={**_as_json(facts), "missing": missing}, problem="")
         self.folder.save(stored)
@@ -77,15 +80,15 @@ class RecordingTasks:
             entry.revision += 1
         entry.how, entry.lead, entry.facts, entry.problem = how, lead, stored.facts, ""
         preview = None if facts.recording is None else _preview(facts.recording)
-        return {"facts": entry.facts, "preview": preview, "revision": entry.revision}
+        return {"facts": facts_on_page(entry.facts), "preview": preview, "revision": entry.revision}
 
     def _recording(self, entry: Entry) -> Recording:
         """Open a recording as it was stated."""
         min_samples = round(BY_BLOCKS_S * float(entry.facts["fs_hz"]))
         return open_for_model(entry.path, self.bundle.leads, entry.leads, how=entry.how, min_samples=min_samples)
 
-    def report(self, entry: Entry, personal: bool, progress: ProgressReporter) -> dict[str, Any]:
-        """Make the report page."""
+    def report(self, entry: Entry, personal: bool, language: str, progress: ProgressReporter) -> dict[str, Any]:
+        """Make the report page in a language."""
         model = entry.models()[-1] if personal else None
         result = report(
             self._recording(entry),
@@ -95,9 +98,10 @@ class RecordingTasks:
             leads=entry.leads,
             how=entry.how,
             overwrite=True,
+            language=language,
             progress=progress,
         )
-        return {"said": f"{count_of(result.parts.events.counted, 'beat')} counted."}
+        return {"said": messages("{n} beat counted.", "{n} beats counted.", result.parts.events.counted)}
 
     def label(self, entry: Entry, progress: ProgressReporter) -> dict[str, Any]:
         """Choose the beats to label, and make the labelling page, which then answers at ``label/``."""
@@ -119,11 +123,16 @@ class RecordingTasks:
             if file.is_file():
                 copies = (file.with_name(f"{file.stem}-{number}.csv") for number in count(1))
                 write_bytes(copy := next(copy for copy in copies if not copy.exists()), file.read_bytes())
-                progress.note(f"Earlier labels do not fit this page, so it begins anew; a copy of them is {copy.name}.")
+                progress.note(
+                    message(
+                        "Earlier labels do not fit this page, so it begins anew; a copy of them is {file}.",
+                        file=copy.name,
+                    )
+                )
             store = LabelStore(page_data(labelling.page), file, overwrite=True)
-        html = label_page(labelling.page, file=labelling.labels_file.name, ends=False)
+        html = partial(label_page, labelling.page, file=labelling.labels_file.name, ends=False)
         self.labelling[entry.id] = label_routes(html, store, ends=False)
-        return {"said": f"{count_of(labelling.page.count, 'label')} to give."}
+        return {"said": messages("{n} label to give.", "{n} labels to give.", labelling.page.count)}
 
     def personalize(self, entry: Entry, progress: ProgressReporter) -> dict[str, Any]:
         """Make a personal model of the labels, as a bundle in a zip file."""
@@ -142,25 +151,29 @@ class RecordingTasks:
         )
         sentences = result.sentences()
         write_json(entry.folder / f"model-{number}.json", {"patient": result.patient, "sentences": sentences})
-        return {"said": " ".join(sentences)}
+        return {"said": joined_message(sentences, " ")}
 
     def labels_file(self, entry: Entry) -> Path:
         """Return the file of a recording's labels; raises RefusedError where there is none."""
         for file in entry.folder.glob("*-labels.csv"):
             return file
-        raise RefusedError(HTTPStatus.CONFLICT, f"no labels yet ({labels_name(entry.path.stem)}): label beats first")
+        raise RefusedError(
+            HTTPStatus.CONFLICT, message("no labels yet ({file}): label beats first", file=labels_name(entry.path.stem))
+        )
 
     def begin_replay(self, entry: Entry, personal: bool) -> dict[str, Any]:
         """Begin to replay a recording for a page."""
         if personal and not entry.models():
-            raise RefusedError(HTTPStatus.CONFLICT, "no personal model yet")
+            raise RefusedError(HTTPStatus.CONFLICT, message("no personal model yet"))
         recording = self._recording(entry)
         bundle, patient = self.bundle, None
         if personal:
             bundle = open_bundle(entry.models()[-1])
             patient = self._patient(entry, entry.models()[-1])
-        name = f"the personal model of {patient}" if patient else f"the global model of {name_of(bundle.path)}"
-        return self.replays.begin(entry.id, Replay(recording, bundle.classifier(patient), name))
+        model = message("the global model of {bundle}", bundle=name_of(bundle.path))
+        if patient:
+            model = message("the personal model of {patient}", patient=patient)
+        return self.replays.begin(entry.id, Replay(recording, bundle.classifier(patient), model))
 
     def _patient(self, entry: Entry, model: Path) -> str:
         """Return the patient of a personal model."""
@@ -175,11 +188,18 @@ def _stated(sent: object) -> tuple[ReadOptions, str]:
     try:
         fs_hz = float(text["fs_hz"].replace(",", ".")) if text["fs_hz"] else None
     except ValueError:
-        raise OptionError("fs_hz", f"{text['fs_hz']!r:.40}", "samples a second, such as 250") from None
+        raise OptionError("fs_hz", f"{text['fs_hz']!r:.40}", _SAMPLES_A_SECOND) from None
     if fs_hz is not None and not math.isfinite(fs_hz):
-        raise OptionError("fs_hz", f"{text['fs_hz']!r:.40}", "samples a second, such as 250")
+        raise OptionError("fs_hz", f"{text['fs_hz']!r:.40}", _SAMPLES_A_SECOND)
     columns = tuple(name.strip() for name in text["columns"].split(",")) if text["columns"] else ()
     return ReadOptions(fs_hz, text["units"] or None, columns, form.get("repair") is True), text["lead"]
+
+
+def facts_on_page(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of a recording with their texts in the current language."""
+    notes = [translated(note) for note in facts.get("notes", ())]
+    missing = [{**entry, "reason": spelled(translated(entry["reason"]))} for entry in facts.get("missing", ())]
+    return {**facts, "notes": notes, "missing": missing} if facts else {}
 
 
 def _as_json(facts: FileSummary) -> dict[str, Any]:
@@ -201,8 +221,8 @@ def _preview(recording: Recording) -> dict[str, Any]:
 
 #: Jobs by name.
 JOBS: dict[str, Callable[[RecordingTasks, Entry], Callable[[ProgressReporter], dict[str, Any]]]] = {
-    "report": lambda tasks, entry: partial(tasks.report, entry, False),
-    "report-personal": lambda tasks, entry: partial(tasks.report, entry, True),
+    "report": lambda tasks, entry: partial(tasks.report, entry, False, current_language()),
+    "report-personal": lambda tasks, entry: partial(tasks.report, entry, True, current_language()),
     "label": lambda tasks, entry: partial(tasks.label, entry),
     "personalize": lambda tasks, entry: partial(tasks.personalize, entry),
 }

@@ -5,6 +5,7 @@
  * is based on adopts that revision and reports it. Needs answers.js.
  */
 const EcgKeep = (() => {
+  const { tr, trn } = typeof EcgLanguage === "undefined" ? require("./language.js") : EcgLanguage;
   const PREFIX = "ecgfed-label:";
   const AGAIN_MS = 3000;
   const ALIVE_MS = 20000;
@@ -51,7 +52,7 @@ const EcgKeep = (() => {
       try {
         if (store) store.setItem(key, JSON.stringify(book.snapshot()));
       } catch {
-        showMessage("kept", "This browser's store is full: download the labels before you close the page.");
+        showMessage("kept", tr("This browser's store is full: download the labels before you close the page."));
       }
     }
 
@@ -72,22 +73,22 @@ const EcgKeep = (() => {
       if (total) {
         base = book.revision();
         save();
-        showMessage("other", `This browser held ${EcgPaper.countOf(total, "answer")} of another page of this recording, with other groups; for beats of this page too, and taken over: ${taken}.`);
+        showMessage("other", trn("This browser held {n} answer of another page of this recording, with other groups; for beats of this page too, and taken over: {taken}.", "This browser held {n} answers of another page of this recording, with other groups; for beats of this page too, and taken over: {taken}.", total, { taken }));
       } else {
-        showMessage("other", "What this browser had kept for this recording could not be read and was put aside.");
+        showMessage("other", tr("What this browser had kept for this recording could not be read and was put aside."));
       }
     }
 
     function load() {
       if (!store && !data.served) {
-        showMessage("kept", "This browser keeps nothing for this page: download the labels before you close it.");
+        showMessage("kept", tr("This browser keeps nothing for this page: download the labels before you close it."));
         window.addEventListener("beforeunload", (event) => {
           if (!book.canUndo()) return;
           event.preventDefault();
           event.returnValue = "unsaved"; // what older browsers ask for
         });
       }
-      if (store && !data.served) showMessage("kept", "Every answer is kept in this browser at once: closing this page loses nothing.");
+      if (store && !data.served) showMessage("kept", tr("Every answer is kept in this browser at once: closing this page loses nothing."));
       const snapshot = stored();
       if (store && store.getItem(key) && !adopt(snapshot)) setAside(snapshot);
       if (data.served) fromServer();
@@ -103,13 +104,13 @@ const EcgKeep = (() => {
       return true;
     }
 
-    const NEWER = "Another tab of this page has newer answers. This tab shows them now; your last change was not made.";
+    const NEWER = tr("Another tab of this page has newer answers. This tab shows them now; your last change was not made.");
 
     window.addEventListener("storage", (event) => {
       if (event.key !== key || !event.newValue) return;
       const snapshot = parsed(event.newValue);
       if (samePage(snapshot) && revisionOf(snapshot) > book.revision()) {
-        adopt(snapshot, "Another tab of this page changed the answers. This tab shows them now.");
+        adopt(snapshot, tr("Another tab of this page changed the answers. This tab shows them now."));
         written = Math.max(written, snapshot.revision); // that tab writes it to the file
       }
     });
@@ -120,16 +121,18 @@ const EcgKeep = (() => {
       return { status: response.status, reply: await response.json() };
     }
 
-    const silent = "the program that opened this page does not answer";
+    const silent = tr("the program that opened this page does not answer");
     const unwritten = (why) => {
       failing = true;
-      const what = written === book.revision() ? "An answer would not be written now" : `Not yet in ${data.file}`;
-      showMessage("kept", `${what}: ${why}. It is tried again. Where the program has ended, save the labels (CSV) from this page${store ? "; until then they are kept in this browser" : ""}.`);
+      const now = written === book.revision();
+      const what = now ? tr("An answer would not be written now: {why}. It is tried again.", { why }) : tr("Not yet in {file}: {why}. It is tried again.", { file: data.file, why });
+      const then = store ? tr("Where the program has ended, save the labels (CSV) from this page; until then they are kept in this browser.") : tr("Where the program has ended, save the labels (CSV) from this page.");
+      showMessage("kept", `${what} ${then}`);
     };
 
     function writtenNow() {
       failing = false;
-      showMessage("kept", `Written to ${data.file}.`);
+      showMessage("kept", tr("Written to {file}.", { file: data.file }));
     }
 
     async function fromServer() {
@@ -140,7 +143,7 @@ const EcgKeep = (() => {
         if (theirs > book.revision()) {
           if (adopt(reply.kept)) save();
         } else if (book.revision() > theirs) send();
-        if (written === book.revision()) showMessage("kept", theirs ? `Written to ${data.file}.` : `Every answer is written to ${data.file} at once.`);
+        if (written === book.revision()) showMessage("kept", theirs ? tr("Written to {file}.", { file: data.file }) : tr("Every answer is written to {file} at once.", { file: data.file }));
       } catch {
         unwritten(silent);
         setTimeout(() => over || fromServer(), AGAIN_MS);
@@ -167,7 +170,7 @@ const EcgKeep = (() => {
             written = book.revision();
             save();
           } else {
-            throw new Error(reply.said || `answer ${status}`);
+            throw new Error(reply.said || tr("answer {status}", { status }));
           }
         }
       } catch (problem) {
@@ -184,13 +187,13 @@ const EcgKeep = (() => {
         const { reply } = await call("done", {});
         over = true;
         if (!reply.ended) {
-          showMessage("kept", `Written to ${data.file}. Close this page and go on in the list of recordings.`);
+          showMessage("kept", tr("Written to {file}. Close this page and go on in the list of recordings.", { file: data.file }));
           return true;
         }
       } catch {
         return false;
       }
-      showMessage("kept", `Written to ${data.file}. The program has ended; this page can be closed.`);
+      showMessage("kept", tr("Written to {file}. The program has ended; this page can be closed.", { file: data.file }));
       return true;
     }
 

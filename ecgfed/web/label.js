@@ -1,13 +1,15 @@
 "use strict";
 /* The labelling page: one beat at a time, labelled by button or key. Needs the other scripts of its page. */
 (() => {
+  const { tr, trn, fixed, percent } = EcgLanguage;
   const data = JSON.parse(document.getElementById("page-data").textContent);
   const book = EcgLabelBook.open(data);
   const pictures = EcgPictures.of(data);
   const byId = (id) => document.getElementById(id);
-  const words = new Map(data.labels.map((label) => [label.symbol, label.words]));
+  const words = new Map(data.labels.map((label) => [label.symbol, tr(label.words)]));
   /** Minimum time for a label: a faster one is the second half of a double click. */
   const MIN_MS = 250;
+  const ABOVE = tr(" above ");
   let pending = { group: null, since: 0 };
   /** A second reader's page: beats speak for no other, so nothing is said of coverage, and nothing is merged. */
   const alone = data.reader !== undefined;
@@ -23,16 +25,15 @@
     return element;
   }
 
-  const beatsOf = (count) => EcgPaper.countOf(count, "beat");
   const timeOf = (beat) => EcgPaper.clock(data.points[beat].time_s);
   const named = (label) => (words.has(label) ? `${label} (${words.get(label)})` : label);
 
   /** Format a share of the beats: never 100% unless all, never 0% unless none. */
   function share(count) {
-    const percent = (100 * count) / data.beats;
-    if (count && percent < 0.1) return "less than 0.1%";
-    if (count < data.beats && percent > 99.9) return "more than 99.9%";
-    return `${percent < 10 || percent > 99 ? percent.toFixed(percent === 100 || percent === 0 ? 0 : 1) : Math.round(percent)}%`;
+    const value = (100 * count) / data.beats;
+    if (count && value < 0.1) return tr("less than {share:.1%}", { share: 0.001 });
+    if (count < data.beats && value > 99.9) return tr("more than {share:.1%}", { share: 0.999 });
+    return percent(fixed(value, (value < 10 || value > 99) && value !== 100 && value !== 0 ? 1 : 0));
   }
 
   /** Return the current group: that of the beat under review, or the next one. */
@@ -57,7 +58,7 @@
     byId("question-said").textContent = `${descriptionOf(group, mine)} ${mine ? whyAgain(beat, state) : ""}`.trim();
     const interval = data.pictures[group] && data.pictures[group].interval_ms;
     byId("question-rhythm").textContent = interval
-      ? `Interval before its beats: median ${interval[1]} ms (middle 80%: ${interval[0]} to ${interval[2]} ms). Recording's median: ${data.interval_ms} ms.`
+      ? tr("Interval before its beats: median {median:.0f} ms (middle 80%: {low:.0f} to {high:.0f} ms). Recording's median: {all:.0f} ms.", { median: interval[1], low: interval[0], high: interval[2], all: data.interval_ms })
       : "";
     for (const button of byId("answers").children) {
       button.setAttribute("aria-pressed", String(button.dataset.label === label));
@@ -65,28 +66,29 @@
     if (pending.group !== group) pending = { group, since: performance.now() };
     if (!alone) byId("split").disabled = !book.divisible(group);
     byId("later").disabled = Boolean(mine);
-    byId("strip-caption").textContent = `${data.leads.join(" above ")}; the grey column marks the beat in question`;
+    byId("strip-caption").textContent = tr("{leads}; the grey column marks the beat in question", { leads: data.leads.join(ABOVE) });
   }
 
   const titleOf = (state, mine) =>
-    mine ? `Answer ${1 + state.entries.indexOf(mine)}: ${named(mine.label)}` : `Question ${state.entries.length + 1}: what is this beat?`;
+    mine ? tr("Answer {n}: {label}", { n: 1 + state.entries.indexOf(mine), label: named(mine.label) }) : tr("Question {n}: what is this beat?", { n: state.entries.length + 1 });
 
   function descriptionOf(group, mine) {
     const { beat, size } = data.groups[group];
-    if (alone) return `The beat at ${timeOf(beat)}.`;
+    const which = tr("The beat at {time}.", { time: timeOf(beat) });
+    if (alone) return which;
     const meaning = mine
-      ? `It was given as ${mine.label}; the answer stands for ${beatsOf(mine.beats)} (${share(mine.beats)}).`
-      : size > 1 ? `It stands for a group of ${beatsOf(size)} (${share(size)} of all).` : "It is a group of its own.";
-    return `The beat at ${timeOf(beat)}. ${meaning}`;
+      ? trn("It was given as {label}; the answer stands for {n} beat ({share}).", "It was given as {label}; the answer stands for {n} beats ({share}).", mine.beats, { label: mine.label, share: share(mine.beats) })
+      : size > 1 ? tr("It stands for a group of {n} beats ({share} of all).", { n: size, share: share(size) }) : tr("It is a group of its own.");
+    return `${which} ${meaning}`;
   }
 
   function drawProgress(state) {
     const count = state.entries.length;
-    const postponed = state.postponed.size ? `; ${state.postponed.size} put off` : "";
+    const postponed = state.postponed.size ? trn("{n} put off", "{n} put off", state.postponed.size) : "";
     const [covered, before] = [share(state.covered), share(state.coveredBefore)];
-    const fell = state.covered < state.coveredBefore && covered !== before ? ` (${before} before the last answer)` : "";
-    const covers = count && !alone ? `; covers ${covered} of the beats${fell}` : "";
-    byId("progress-said").textContent = `${count} of ${state.goal} answered${covers}${postponed}`;
+    const fell = state.covered < state.coveredBefore && covered !== before;
+    const covers = fell ? tr("covers {share} of the beats ({before} before the last answer)", { share: covered, before }) : tr("covers {share} of the beats", { share: covered });
+    byId("progress-said").textContent = [tr("{n} of {goal} answered", { n: count, goal: state.goal }), count && !alone ? covers : "", postponed].filter(Boolean).join(tr("; "));
     byId("bar-answered").style.width = `${Math.min(100, (100 * count) / state.goal)}%`;
     byId("bar-covered").style.width = `${(100 * state.covered) / data.beats}%`;
     byId("undo").disabled = !book.canUndo();
@@ -94,7 +96,7 @@
     byId("back").disabled = neighbour(-1) === undefined;
     byId("forward").disabled = reviewing === null;
     byId("download").disabled = !count;
-    byId("download").textContent = `Save ${EcgPaper.countOf(count, "label")} (CSV)`;
+    byId("download").textContent = trn("Save {n} label (CSV)", "Save {n} labels (CSV)", count);
   }
 
   function render() {
@@ -104,11 +106,15 @@
     byId("question").hidden = over;
     byId("finished").hidden = !over;
     if (over) {
-      const count = EcgPaper.countOf(state.entries.length, "answer");
-      const why = keeping.over() ? (data.ends === false ? "This page is done" : "The program has ended") : group === null ? `Every ${alone ? "beat" : "group"} has an answer` : "That is what was asked for";
-      const then = data.served ? `They are in ${data.file}.` : `Save them now${alone ? "" : ", or ask on"}.`;
-      const wrong = alone ? "" : `They cover ${share(state.covered)} of the beats. ${expectedOf(state.expected)}`;
-      byId("finished-said").textContent = `${why}: ${count}. ${wrong}${toConfirm(state)}${then}`;
+      const answers = trn("{n} answer", "{n} answers", state.entries.length);
+      const every = alone ? tr("Every beat has an answer") : tr("Every group has an answer");
+      const ended = data.ends === false ? tr("This page is done") : tr("The program has ended");
+      const why = keeping.over() ? ended : group === null ? every : tr("That is what was asked for");
+      const save = alone ? tr("Save them now.") : tr("Save them now, or ask on.");
+      const then = data.served ? tr("They are in {file}.", { file: data.file }) : save;
+      const covers = alone ? "" : tr("They cover {share} of the beats.", { share: share(state.covered) });
+      const sentences = [tr("{why}: {answers}.", { why, answers }), covers, alone ? "" : expectedOf(state.expected), toConfirm(state), then];
+      byId("finished-said").textContent = sentences.filter(Boolean).join(" ");
       byId("more").hidden = group === null || keeping.over();
       drawn = { group: null, label: null };
     } else {
@@ -125,45 +131,53 @@
   /** Describe the number of beats expected to have a wrong label. */
   function expectedOf(expected) {
     if (!expected) return "";
-    const count = Math.round(expected.beats) || "Fewer than 1";
-    const subject = count === 1 ? "1 beat is" : `${count} beats are`;
-    return `${subject} expected to have a wrong label (90% interval ${expected.low} to ${expected.high}). `;
+    const count = Math.round(expected.beats);
+    const { low, high } = expected;
+    if (!count) return tr("Fewer than 1 beats are expected to have a wrong label (90% interval {low} to {high}).", { low, high });
+    return trn("{n} beat is expected to have a wrong label (90% interval {low} to {high}).", "{n} beats are expected to have a wrong label (90% interval {low} to {high}).", count, { low, high });
   }
 
   /** Return the reason to confirm a label, or "". */
   function whyAgain(beat, state) {
     const mine = state.entries.find((entry) => entry.beat === beat);
     const contested = state.contested.find((each) => each.beat === beat);
-    if (mine && mine.differs) return "The two answers for this beat differ: answer it once more, and the label given twice counts.";
+    if (mine && mine.differs) return tr("The two answers for this beat differ: answer it once more, and the label given twice counts.");
     if (!contested) return "";
-    return `This beat is most like the one at ${timeOf(contested.rival)}, which you called ${state.labels.get(contested.rival)}: is it ${state.labels.get(beat)}? Answer it again to confirm.`;
+    const [rival, label] = [state.labels.get(contested.rival), state.labels.get(beat)];
+    return tr("This beat is most like the one at {time}, which you called {rival}: is it {label}? Answer it again to confirm.", { time: timeOf(contested.rival), rival, label });
   }
 
   function toConfirm(state) {
     const count = state.entries.filter((entry) => whyAgain(entry.beat, state)).length;
-    return count ? `${EcgPaper.countOf(count, "answer")} to confirm, marked below. ` : "";
+    return count ? trn("{n} answer to confirm, marked below.", "{n} answers to confirm, marked below.", count) : "";
   }
 
   // The labelled groups
 
   function mergeChoice(entry, entries) {
-    const attributes = { "data-key": `merge-${entry.beat}`, "aria-label": `Give the beat at ${timeOf(entry.beat)} the label of another` };
+    const attributes = { "data-key": `merge-${entry.beat}`, "aria-label": tr("Give the beat at {time} the label of another", { time: timeOf(entry.beat) }) };
     const select = make("select", attributes);
-    make("option", { value: "" }, select, entry.into === null ? "Same as \u2026" : `Same as the beat at ${timeOf(entry.into)}`);
+    make("option", { value: "" }, select, entry.into === null ? tr("Same as \u2026") : tr("Same as the beat at {time}", { time: timeOf(entry.into) }));
     for (const candidate of entries) {
       if (candidate.beat !== entry.beat && candidate.into === null) {
-        make("option", { value: candidate.beat }, select, `${candidate.label} at ${timeOf(candidate.beat)}`);
+        make("option", { value: candidate.beat }, select, tr("{label} at {time}", { label: candidate.label, time: timeOf(candidate.beat) }));
       }
     }
     select.disabled = select.options.length < 2;
-    const merge = make("button", { type: "button", "data-key": `merge-now-${entry.beat}`, "aria-label": `Merge the beat at ${timeOf(entry.beat)}` }, null, "Merge");
+    const merge = make("button", { type: "button", "data-key": `merge-now-${entry.beat}`, "aria-label": tr("Merge the beat at {time}", { time: timeOf(entry.beat) }) }, null, tr("Merge"));
     merge.disabled = true; // selecting alone does nothing, since arrow keys step through the options
     select.addEventListener("change", () => (merge.disabled = select.value === ""));
     merge.addEventListener("click", () => {
       const into = Number(select.value);
-      act({ do: "merge", beat: entry.beat, into }, `The beat at ${timeOf(entry.beat)} has the label of the one at ${timeOf(into)} now.`);
+      act({ do: "merge", beat: entry.beat, into }, tr("The beat at {time} has the label of the one at {other} now.", { time: timeOf(entry.beat), other: timeOf(into) }));
     });
     return [select, merge];
+  }
+
+  function standsFor(entry) {
+    const values = { time: timeOf(entry.beat), share: share(entry.beats) };
+    if (entry.into === null) return trn("{time}; stands for {n} beat ({share})", "{time}; stands for {n} beats ({share})", entry.beats, values);
+    return trn("{time}; stands for {n} beat ({share}), merged with the beat at {other}", "{time}; stands for {n} beats ({share}), merged with the beat at {other}", entry.beats, { ...values, other: timeOf(entry.into) });
   }
 
   function drawEntries(state) {
@@ -177,13 +191,12 @@
         const text = make("div", { class: "told" }, item);
         make("strong", { class: "symbol" }, text, entry.label);
         make("span", {}, text, ` ${words.get(entry.label) || ""}`);
-        const merged = entry.into === null ? "" : `, merged with the beat at ${timeOf(entry.into)}`;
-        make("p", {}, text, `${timeOf(entry.beat)}${alone ? "" : `; stands for ${beatsOf(entry.beats)} (${share(entry.beats)})${merged}`}`);
+        make("p", {}, text, alone ? timeOf(entry.beat) : standsFor(entry));
         const why = whyAgain(entry.beat, state);
         if (why) make("p", { class: "confirm" }, text, why);
         const tools = make("div", { class: "tools" }, item);
-        const again = { type: "button", "data-key": `again-${entry.beat}`, "aria-label": `Look again at the beat at ${timeOf(entry.beat)}` };
-        make("button", again, tools, "Look again").addEventListener("click", () => look(entry.beat, true));
+        const again = { type: "button", "data-key": `again-${entry.beat}`, "aria-label": tr("Look again at the beat at {time}", { time: timeOf(entry.beat) }) };
+        make("button", again, tools, tr("Look again")).addEventListener("click", () => look(entry.beat, true));
         if (!alone) tools.append(...mergeChoice(entry, state.entries));
         return item;
       }),
@@ -204,7 +217,7 @@
 
   /** Return whether the program that writes the labels has ended, and announce it. */
   function closed() {
-    if (keeping.over()) announce(data.ends === false ? "This page is done: nothing can be changed here. Open it again to go on." : "The program has ended: nothing can be changed here. Start it again to go on.");
+    if (keeping.over()) announce(data.ends === false ? tr("This page is done: nothing can be changed here. Open it again to go on.") : tr("The program has ended: nothing can be changed here. Start it again to go on."));
     return keeping.over();
   }
 
@@ -225,21 +238,22 @@
   function submit(label) {
     const group = finished ? null : current();
     if (group === null) return;
-    if (performance.now() - pending.since < MIN_MS) announce("Not taken: this beat had only just appeared.");
-    else act({ do: "answer", group, label }, `${named(label)} for the beat at ${timeOf(data.groups[group].beat)}.`);
+    if (performance.now() - pending.since < MIN_MS) announce(tr("Not taken: this beat had only just appeared."));
+    else act({ do: "answer", group, label }, tr("{label} for the beat at {time}.", { label: named(label), time: timeOf(data.groups[group].beat) }));
   }
 
   const UNDONE = {
-    answer: (action) => `${action.label} for the beat at ${timeOf(data.groups[action.group].beat)}`,
-    later: (action) => `putting off the beat at ${timeOf(data.groups[action.group].beat)}`,
-    split: (action) => `splitting the group of ${beatsOf(data.groups[action.group].size)}`,
-    merge: (action) => `merging the beat at ${timeOf(action.beat)}`,
-    more: () => "asking on",
+    answer: (action) => tr("{label} for the beat at {time}", { label: action.label, time: timeOf(data.groups[action.group].beat) }),
+    later: (action) => tr("putting off the beat at {time}", { time: timeOf(data.groups[action.group].beat) }),
+    split: (action) => tr("splitting the group of {n} beats", { n: data.groups[action.group].size }),
+    merge: (action) => tr("merging the beat at {time}", { time: timeOf(action.beat) }),
+    more: () => tr("asking on"),
   };
 
   function step(by) {
     const action = closed() ? null : book.step(by);
-    if (action) settled(`${by < 0 ? "Undone" : "Done again"}: ${UNDONE[action.do](action)}.`);
+    const what = action && UNDONE[action.do](action);
+    if (action) settled(by < 0 ? tr("Undone: {what}.", { what }) : tr("Done again: {what}.", { what }));
   }
 
   /** Return the labelled beat before or after the current one: null is the next question, undefined if there is none. */
@@ -264,20 +278,20 @@
 
   function postpone() {
     const group = current();
-    if (group !== null && reviewing === null && !finished) act({ do: "later", group }, "Put off: it comes again in the end.");
+    if (group !== null && reviewing === null && !finished) act({ do: "later", group }, tr("Put off: it comes again in the end."));
   }
 
   function split() {
     const group = current();
     if (group === null || finished || !book.divisible(group)) return;
-    act({ do: "split", group }, `The group of ${beatsOf(data.groups[group].size)} is split: its parts are asked for now.`);
+    act({ do: "split", group }, tr("The group of {n} beats is split: its parts are asked for now.", { n: data.groups[group].size }));
   }
 
   function download() {
     const link = make("a", { download: data.file_name, href: URL.createObjectURL(new Blob([book.csv()], { type: "text/csv" })) });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 60000);
-    announce(`${data.file_name} is saved by the browser.`);
+    announce(tr("{file} is saved by the browser.", { file: data.file_name }));
   }
 
   async function finish() {
@@ -285,7 +299,7 @@
     const ended = await keeping.finish();
     byId("done").disabled = ended;
     render();
-    if (ended) announce("Everything is written. This page can be closed.");
+    if (ended) announce(tr("Everything is written. This page can be closed."));
   }
 
   // Buttons and keys
@@ -298,7 +312,7 @@
     later: postpone,
     split,
     download,
-    more: () => act({ do: "more" }, `${EcgLabelBook.MORE} more are asked for.`),
+    more: () => act({ do: "more" }, tr("{n} more are asked for.", { n: EcgLabelBook.MORE })),
     done: finish,
   };
   const commands = { s: "later", m: "split", u: "undo", y: "redo", ArrowLeft: "back", ArrowRight: "forward" };
@@ -331,8 +345,8 @@
   for (const { symbol, words: text, key } of data.labels) {
     const button = make("button", { type: "button", class: "answer", "data-label": symbol, "aria-pressed": "false" }, byId("answers"));
     make("kbd", {}, button, symbol);
-    make("span", {}, button, text);
-    if (key && key.toLowerCase() !== symbol.toLowerCase()) make("small", {}, button, `key ${key}`);
+    make("span", {}, button, tr(text));
+    if (key && key.toLowerCase() !== symbol.toLowerCase()) make("small", {}, button, tr("key {key}", { key }));
     button.addEventListener("click", () => submit(symbol));
   }
   for (const [id, act_] of Object.entries(actions)) byId(id)?.addEventListener("click", act_);

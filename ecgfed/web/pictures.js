@@ -1,7 +1,9 @@
 "use strict";
 /* Drawings of the labelling page: a beat and its neighbours, its group, thumbnails of labelled groups. Needs paper.js. */
 const EcgPictures = (() => {
+  const { tr, trn } = typeof EcgLanguage === "undefined" ? require("./language.js") : EcgLanguage;
   const BARE = { pulse: false, intervals: false, seconds: false };
+  const SCALE = "25 mm/s, 10 mm/mV";
   const PX_PER_MM = 96 / 25.4;
   /** Median correlation from which the beats of a group are of one shape. */
   const SAME_SHAPE = 0.8;
@@ -11,12 +13,11 @@ const EcgPictures = (() => {
   function of(data) {
     const thumbnails = new Map();
     const heights = new Map();
-    const number = (value) => value.toLocaleString("en-US");
     const timeOf = (beat) => EcgPaper.clock(data.points[beat].time_s);
 
     function stripOf(strip, beats) {
       const leads = strip.leads.map((lead, i) => ({ name: data.leads[i], unit: "mV", ...lead }));
-      return { fs: strip.fs, start_s: strip.start_s || 0, leads, beats, spans: strip.spans || [] };
+      return { fs: strip.fs, start_s: strip.start_s || 0, leads, beats, spans: (strip.spans || []).map((span) => ({ ...span, text: tr(span.text) })) };
     }
 
     /**
@@ -41,7 +42,7 @@ const EcgPictures = (() => {
         i === strip.asked ? { sample, marked: true, label: label || "" } : { sample, label: "", quiet: true },
       );
       const host = byId("strip");
-      EcgPaper.draw(host, stripOf(strip, beats), { name: `Beat at ${timeOf(beat)} and its neighbours` });
+      EcgPaper.draw(host, stripOf(strip, beats), { name: tr("Beat at {time} and its neighbours", { time: timeOf(beat) }) });
       toSize();
     }
 
@@ -62,7 +63,7 @@ const EcgPictures = (() => {
       const mark = host.querySelector(".paper-asked");
       const middle = (Number(mark.getAttribute("x")) + Number(mark.getAttribute("width")) / 2) / width;
       host.scrollLeft = middle * host.scrollWidth - host.clientWidth / 2;
-      byId("strip-scale").textContent = `25 mm/s, 10 mm/mV${times > 1.05 ? `, enlarged ${times.toFixed(1)} times` : ""}`;
+      byId("strip-scale").textContent = times > 1.05 ? tr("{scale}, enlarged {times:.1f} times", { scale: SCALE, times }) : SCALE;
       reachable();
     }
 
@@ -72,21 +73,20 @@ const EcgPictures = (() => {
       for (const id of ["average-figure", "odd-figure"]) byId(id).hidden = !picture;
       if (!picture) return;
       const { average, odd, correlation } = picture;
-      const some = picture.averaged < size ? `${number(picture.averaged)} of ` : "";
-      const band = average.leads[0].low ? "; the band holds the middle 80%" : "";
-      byId("average-said").textContent = `Average of ${some}${number(size)} beats${band}`;
+      const values = { n: picture.averaged, size };
+      const averaged = picture.averaged < size ? tr("Average of {n} of {size} beats", values) : tr("Average of {size} beats", values);
+      byId("average-said").textContent = average.leads[0].low ? tr("{averaged}; the band holds the middle 80%", { averaged }) : averaged;
       const leads = average.leads.map((_, i) => ({ samples: picture.beat[i], overlays: odd.map((values) => values[i]) }));
       const strips = [stripOf(average, []), stripOf({ fs: average.fs, leads }, [])];
-      const names = ["Average beat of the group", `The beat at ${timeOf(beat)} over the least alike of the group`];
+      const names = [tr("Average beat of the group"), tr("The beat at {time} over the least alike of the group", { time: timeOf(beat) })];
       drawSideBySide([byId("average"), byId("odd")], strips, names);
-      byId("odd-said").textContent = `This beat (line) over the ${odd.length} least alike of its group (dashed). ${likeness(correlation)}`;
+      byId("odd-said").textContent = `${trn("This beat (line) over the {n} least alike of its group (dashed).", "This beat (line) over the {n} least alike of its group (dashed).", odd.length)} ${likeness(correlation)}`;
     }
 
     /** Describe how alike the shapes of a group are, by the median correlation of its averaged beats with its own beat. */
     function likeness(correlation) {
-      const value = correlation.toFixed(2);
-      if (correlation >= SAME_SHAPE) return `Half of the averaged beats correlate with it at ${value} or more.`;
-      return `The shapes in this group differ: half of the averaged beats correlate with it at ${value} or less. Split the group if its beats are not of one kind.`;
+      if (correlation >= SAME_SHAPE) return tr("Half of the averaged beats correlate with it at {value:.2f} or more.", { value: correlation });
+      return tr("The shapes in this group differ: half of the averaged beats correlate with it at {value:.2f} or less. Split the group if its beats are not of one kind.", { value: correlation });
     }
 
     /**
@@ -131,7 +131,7 @@ const EcgPictures = (() => {
         const from = Math.max(0, Math.round(strip.beats[strip.asked] - 0.3 * strip.fs));
         const cut = (lead) => ({ samples: Array.from(EcgPaper.decode(lead.samples)).slice(from, from + Math.round(0.72 * strip.fs)) });
         const source = picture ? picture.average : { fs: strip.fs, leads: strip.leads.map(cut) };
-        const options = { ...BARE, name: picture ? "Average beat" : "Beat" };
+        const options = { ...BARE, name: picture ? tr("Average beat") : tr("Beat") };
         EcgPaper.draw(host, stripOf({ ...source, leads: source.leads.slice(0, 1) }, []), options);
         thumbnails.set(group, host);
       }

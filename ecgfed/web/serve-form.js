@@ -2,26 +2,27 @@
 /* The form of a recording: what was read, everything that is missing at once, and its first seconds. */
 const EcgServeForm = (() => {
   const { make, call } = EcgServe;
+  const { tr, trn } = EcgLanguage;
   const FIELDS = [
-    { name: "fs_hz", label: "Sampling rate (samples a second)", hint: "Such as 250.", tables: true },
-    { name: "units", label: "Units", hint: "mV, uV or V; or steps in 1 mV and zero, as in 200(1024)/mV.", tables: true },
-    { name: "columns", label: "Columns, in order", hint: "Separated by commas, such as time (ms),II; nothing between two commas passes a column over.", tables: true },
-    { name: "lead", label: "Lead", hint: "The one whose beats are classified.", parameter: "leads" },
+    { name: "fs_hz", label: tr("Sampling rate (samples a second)"), hint: tr("Such as 250."), tables: true },
+    { name: "units", label: tr("Units"), hint: tr("mV, uV or V; or steps in 1 mV and zero, as in 200(1024)/mV."), tables: true },
+    { name: "columns", label: tr("Columns, in order"), hint: tr("Separated by commas, such as time (ms),II; nothing between two commas passes a column over."), tables: true },
+    { name: "lead", label: tr("Lead"), hint: tr("The one whose beats are classified."), parameter: "leads" },
   ];
-  const FORMATS = { wfdb: "WFDB", edf: "EDF or BDF", csv: "table", numpy: "NumPy", dicom: "DICOM", aecg: "HL7 aECG", muse: "GE MUSE", scp: "SCP-ECG", ishne: "ISHNE" };
+  const FORMATS = { wfdb: "WFDB", edf: tr("EDF or BDF"), csv: tr("table"), numpy: "NumPy", dicom: "DICOM", aecg: "HL7 aECG", muse: "GE MUSE", scp: "SCP-ECG", ishne: "ISHNE" };
 
   function factsOf(entry) {
     const { facts } = entry;
-    if (!facts.format) return [["file", entry.name]];
-    const units = [...new Set(facts.units.map((unit) => unit || entry.how.units || "not stated"))].join(", ");
+    if (!facts.format) return [[tr("file"), entry.name]];
+    const units = [...new Set(facts.units.map((unit) => unit || entry.how.units || tr("not stated")))].join(", ");
     return [
-      ["format", FORMATS[facts.format] || facts.format],
-      ["leads", facts.leads.join(", ")],
-      ["lead in use", facts.lead || "not chosen"],
-      ["sampling rate", facts.fs_hz === null ? "not stated" : `${Number(facts.fs_hz.toFixed(3))} Hz`],
-      ["duration", facts.duration_s === null ? EcgPaper.countOf(facts.samples, "sample") : EcgPaper.clock(facts.duration_s, 0)],
-      ["units", units],
-      ["start", facts.start.replace("T", " ") || "not stated"],
+      [tr("format"), FORMATS[facts.format] || facts.format],
+      [tr("leads"), facts.leads.join(", ")],
+      [tr("lead in use"), facts.lead || tr("not chosen")],
+      [tr("sampling rate"), facts.fs_hz === null ? tr("not stated") : `${EcgLanguage.general(Number(facts.fs_hz.toFixed(3)))} Hz`],
+      [tr("duration"), facts.duration_s === null ? trn("{n} sample", "{n} samples", facts.samples) : EcgPaper.clock(facts.duration_s, 0)],
+      [tr("units"), units],
+      [tr("start"), facts.start.split("T").map((part) => (/^\d{4}-/.test(part) ? EcgLanguage.date(part) : part)).join(" ") || tr("not stated")],
     ];
   }
 
@@ -36,13 +37,13 @@ const EcgServeForm = (() => {
       this.facts = make("dl", { class: "facts" }, this.root);
       this.notes = make("p", { class: "notes lines" }, this.root);
       this.details = make("details", {}, this.root);
-      make("summary", {}, this.details, "How the file is read");
+      make("summary", {}, this.details, tr("How the file is read"));
       this.form = make("form", { novalidate: true, autocomplete: "off" }, this.details);
       this.summary = make("p", { tabindex: "-1" }, this.form);
       this.fields = make("div", { class: "fields" }, this.form);
       this.inputs = new Map();
       this.problem = make("p", { class: "problem", role: "alert" }, this.form);
-      make("p", {}, this.form).append(make("button", { type: "submit" }, null, "Read the file this way"));
+      make("p", {}, this.form).append(make("button", { type: "submit" }, null, tr("Read the file this way")));
       this.preview = make("figure", {}, this.root);
       this.form.addEventListener("input", () => (this.edited = true));
       this.form.addEventListener("submit", (event) => {
@@ -76,10 +77,10 @@ const EcgServeForm = (() => {
         make("dd", {}, pair, value);
       }
       const { facts } = entry;
-      const synthetic = facts.synthetic ? ["synthetic, no person’s recording: it shows that the software runs"] : [];
+      const synthetic = facts.synthetic ? [tr("synthetic, no person’s recording: it shows that the software runs")] : [];
       this.notes.textContent = [...synthetic, ...(facts.notes || [])].map((note) => `${note[0].toUpperCase()}${note.slice(1)}.`).join("\n");
       const missing = new Map((facts.missing || []).map(({ parameter, reason }) => [parameter, reason]));
-      this.summary.textContent = missing.size ? `${EcgPaper.countOf(missing.size, "thing")} missing, which the file does not state:` : "";
+      this.summary.textContent = missing.size ? trn("{n} thing missing, which the file does not state:", "{n} things missing, which the file does not state:", missing.size) : "";
       this.problem.textContent = entry.problem || "";
       this.build(entry, missing);
     }
@@ -100,14 +101,14 @@ const EcgServeForm = (() => {
         let input;
         if (field.name === "lead") {
           input = make("select", about, box);
-          make("option", { value: "" }, input, "the model's lead, if it is there");
+          make("option", { value: "" }, input, tr("the model's lead, if it is there"));
           for (const lead of facts.leads || []) make("option", { value: lead, selected: lead === how.lead }, input, lead);
         } else {
           input = make("input", { ...about, type: "text", value: how[field.name] ?? "", inputmode: field.name === "fs_hz" ? "decimal" : null }, box);
         }
-        const columns = field.name === "columns" && facts.columns && facts.columns.length ? ` The file has: ${facts.columns.join(", ")}.` : "";
+        const columns = field.name === "columns" && facts.columns && facts.columns.length ? ` ${tr("The file has: {columns}.", { columns: facts.columns.join(", ") })}` : "";
         make("p", { class: "hint", id: `${id}-hint` }, box, field.hint + columns);
-        if (reason) make("p", { class: "missing", id: `${id}-missing` }, box, `Missing: ${reason}.`);
+        if (reason) make("p", { class: "missing", id: `${id}-missing` }, box, tr("Missing: {reason}.", { reason }));
         this.inputs.set(field.name, input);
       }
       if (!table || entry.problem) {
@@ -115,7 +116,7 @@ const EcgServeForm = (() => {
         const box = make("div", {}, this.fields);
         const input = make("input", { type: "checkbox", id, checked: how.repair }, box);
         box.append(" ");
-        make("label", { for: id }, box, "Read what is there of a file cut short");
+        make("label", { for: id }, box, tr("Read what is there of a file cut short"));
         this.inputs.set("repair", input);
       }
     }
@@ -144,9 +145,9 @@ const EcgServeForm = (() => {
     draw(preview) {
       this.preview.replaceChildren();
       if (preview === null) return;
-      const host = make("div", { class: "paper", tabindex: "0", role: "region", "aria-label": `Recording ${Number(this.id.split("-")[0])}, ${this.name}: the first seconds on ECG paper` }, this.preview);
-      EcgPaper.draw(host, preview, { name: "The first seconds", seconds: true });
-      make("figcaption", {}, this.preview, `The first ${preview.seconds} s of ${preview.leads[0].name} as recorded, 25 mm/s, 10 mm/mV: beats of the expected height and rate say that units and sampling rate are right.`);
+      const host = make("div", { class: "paper", tabindex: "0", role: "region", "aria-label": tr("Recording {n}, {name}: the first seconds on ECG paper", { n: Number(this.id.split("-")[0]), name: this.name }) }, this.preview);
+      EcgPaper.draw(host, preview, { name: tr("The first seconds"), seconds: true });
+      make("figcaption", {}, this.preview, tr("The first {seconds:g} s of {lead} as recorded, 25 mm/s, 10 mm/mV: beats of the expected height and rate say that units and sampling rate are right.", { seconds: preview.seconds, lead: preview.leads[0].name }));
     }
   }
 

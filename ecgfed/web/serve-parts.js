@@ -1,6 +1,7 @@
 "use strict";
 /* What the scripts of `ecgfed serve` share: elements, requests, uploads, and how times and sizes are written. */
 const EcgServe = (() => {
+  const { tr } = EcgLanguage;
   const byId = (id) => document.getElementById(id);
 
   function make(name, attributes, parent, text) {
@@ -22,7 +23,7 @@ const EcgServe = (() => {
     }
   }
 
-  const GONE = "The program that opened this page does not answer. Start 'ecgfed serve' again with the same folder.";
+  const GONE = tr("The program that opened this page does not answer. Start 'ecgfed serve' again with the same folder.");
 
   async function call(what, body) {
     const how = body === undefined ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
@@ -34,7 +35,7 @@ const EcgServe = (() => {
     } catch {
       throw new Refused(GONE);
     }
-    if (!response.ok) throw new Refused(reply.said || `status ${response.status}`, reply);
+    if (!response.ok) throw new Refused(reply.said || tr("status {status}", { status: response.status }), reply);
     return reply;
   }
 
@@ -48,14 +49,14 @@ const EcgServe = (() => {
       request.upload.addEventListener("progress", (event) => onSent(event.loaded));
       request.addEventListener("load", () => {
         if (request.status === 200) resolve(request.response);
-        else reject(new Refused((request.response && request.response.said) || `status ${request.status}`));
+        else reject(new Refused((request.response && request.response.said) || tr("status {status}", { status: request.status })));
       });
-      request.addEventListener("error", () => reject(new Refused(`${file.name} could not be sent: it is a folder, or changed since it was chosen, or the program has ended.`)));
+      request.addEventListener("error", () => reject(new Refused(tr("{file} could not be sent: it is a folder, or changed since it was chosen, or the program has ended.", { file: file.name }))));
       request.send(file);
     });
   }
 
-  const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
+  const megabytes = (bytes) => `${EcgLanguage.fixed(bytes / 1e6, 1)} MB`;
   const left = (seconds) => (seconds < 90 ? `${Math.ceil(seconds)} s` : `${Math.round(seconds / 60)} min`);
 
   /** Send files together; showProgress(share, text). Returns the ids of the recordings among them. */
@@ -68,12 +69,13 @@ const EcgServe = (() => {
       await send(`upload/${number}/${i}`, file, (sent) => {
         const all = Math.min(before + sent, total);
         const perS = all / Math.max((performance.now() - since) / 1000, 0.001);
-        const rest = all < total && perS > 0 ? `, ${left((total - all) / perS)} left` : "";
-        showProgress(total ? all / total : 1, `${megabytes(all)} of ${megabytes(total)}, ${megabytes(perS)}/s${rest}`);
+        const values = { sent: megabytes(all), total: megabytes(total), speed: `${megabytes(perS)}/s` };
+        const text = all < total && perS > 0 ? tr("{sent} of {total}, {speed}, {time} left", { ...values, time: left((total - all) / perS) }) : tr("{sent} of {total}, {speed}", values);
+        showProgress(total ? all / total : 1, text);
       });
       before += file.size;
     }
-    showProgress(1, "Reading …");
+    showProgress(1, tr("Reading …"));
     return (await call(`upload/${number}/done`, {})).recordings;
   }
 

@@ -2,6 +2,7 @@
 /* Replay: the program classifies a recording as a stream, and this page asks for the next seconds and draws them. */
 const EcgServeReplay = (() => {
   const { byId, make, call } = EcgServe;
+  const { tr, trn, comma } = EcgLanguage;
   const TICK_MS = 500;
   const SHOWN_S = 10;
   const HOLD_MS = 20000; // how often a paused page says that it is still there
@@ -52,12 +53,12 @@ const EcgServeReplay = (() => {
         uncertain: beat.uncertain,
       }));
       const strip = { fs: this.about.fs, start_s: this.first / this.about.fs, leads: [{ name: this.about.lead, unit: "mV", samples: this.samples }], beats };
-      if (this.samples.length) EcgPaper.draw(byId("replay-strip"), strip, { name: "The last seconds", seconds: true });
+      if (this.samples.length) EcgPaper.draw(byId("replay-strip"), strip, { name: tr("The last seconds"), seconds: true });
       const span = shown.length > 2 ? (shown[shown.length - 1].sample - shown[0].sample) / this.about.fs : 0;
-      byId("replay-rate").textContent = span ? `${Math.round((60 * (shown.length - 1)) / span)} beats a minute.` : "";
+      byId("replay-rate").textContent = span ? tr("{rate:.0f} beats a minute.", { rate: (60 * (shown.length - 1)) / span }) : "";
       byId("replay-counts").replaceChildren(...counts.map(([name, { count, uncertain }]) => {
         const row = make("tr");
-        for (const text of [name, count, uncertain]) make("td", {}, row, String(text));
+        for (const text of [name, comma(count), comma(uncertain)]) make("td", {}, row, text);
         return row;
       }));
     }
@@ -102,7 +103,7 @@ const EcgServeReplay = (() => {
         }
         this.draw();
         if (this.over) {
-          this.status(`Ended at ${EcgPaper.clock(this.at / this.about.fs, 0)}: ${EcgPaper.countOf(this.beats.size, "beat")}.`);
+          this.status(trn("Ended at {time}: {n} beat.", "Ended at {time}: {n} beats.", this.beats.size, { time: EcgPaper.clock(this.at / this.about.fs, 0) }));
           return;
         }
       }
@@ -122,10 +123,10 @@ const EcgServeReplay = (() => {
     const about = await call(`recordings/${id}/replay`, { begin: true, personal, revision });
     if (current) current.end();
     current = new Replay(id, about);
-    current.title = `${about.lead}, ${EcgPaper.clock(about.duration_s, 0)}, as it would be classified while it is recorded, by ${about.model}.`;
+    current.title = tr("{lead}, {duration}, as it would be classified while it is recorded, by {model}.", { lead: about.lead, duration: EcgPaper.clock(about.duration_s, 0), model: about.model });
     byId("replay").hidden = false;
-    byId("replay-head").textContent = `Replay: ${name}`;
-    byId("replay-pause").textContent = "Pause";
+    byId("replay-head").textContent = tr("Replay: {name}", { name });
+    byId("replay-pause").textContent = tr("Pause");
     byId("replay-drift").textContent = "";
     current.status(current.title);
     byId("replay-strip").replaceChildren();
@@ -140,7 +141,7 @@ const EcgServeReplay = (() => {
     byId("replay-pause").addEventListener("click", () => {
       if (!current) return;
       current.paused = !current.paused;
-      byId("replay-pause").textContent = current.paused ? "Go on" : "Pause";
+      byId("replay-pause").textContent = current.paused ? tr("Go on") : tr("Pause");
     });
   }
 

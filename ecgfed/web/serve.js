@@ -2,7 +2,7 @@
 /* The page of `ecgfed serve`: recordings, their forms, jobs and results. Needs the other scripts of its page. */
 (() => {
   const { byId, make, call, upload, left, Refused, GONE } = EcgServe;
-  const data = JSON.parse(document.getElementById("page-data").textContent);
+  const { tr, trn } = EcgLanguage;
   const cards = new Map(); // id -> Card
   const WATCH_MS = 1000;
   const ALIVE_MS = 20000;
@@ -11,19 +11,20 @@
   let over = false;
 
   const JOBS = {
-    report: { verb: "Make the report", made: "Report" },
-    label: { verb: "Choose beats to label", made: "Beats to label" },
-    personalize: { verb: "Personalise from the labels", made: "Personal model" },
-    "report-personal": { verb: "Report by the personal model", made: "Report by the personal model" },
+    report: { verb: tr("Make the report"), made: tr("Report") },
+    label: { verb: tr("Choose beats to label"), made: tr("Beats to label") },
+    personalize: { verb: tr("Personalise from the labels"), made: tr("Personal model") },
+    "report-personal": { verb: tr("Report by the personal model"), made: tr("Report by the personal model") },
   };
-  /** What a file is, by its name. */
+  /** The text of a link that saves a file, by the file's name. */
   const SAVED = [
-    [/^model-\d+\.zip$/, "the personal model, "],
-    [/^beats-\d+\/.*\.csv$/, "the label of every beat as a table, "],
-    [/^beats-\d+\//, "the label of every beat as a WFDB annotation, "],
-    [/-labels(-\d+)?\.csv$/, "your labels, "],
+    [/^model-\d+\.zip$/, (name) => tr("Save the personal model, {name}", { name })],
+    [/^beats-\d+\/.*\.csv$/, (name) => tr("Save the label of every beat as a table, {name}", { name })],
+    [/^beats-\d+\//, (name) => tr("Save the label of every beat as a WFDB annotation, {name}", { name })],
+    [/-labels(-\d+)?\.csv$/, (name) => tr("Save your labels, {name}", { name })],
+    [/^/, (name) => tr("Save {name}", { name })],
   ];
-  const STATES = { waiting: "waits", running: "runs", done: "done", failed: "failed", stopped: "stopped" };
+  const STATES = { waiting: tr("waits"), running: tr("runs"), done: tr("done"), failed: tr("failed"), stopped: tr("stopped") };
 
   function say(text) {
     byId("said").textContent = text;
@@ -54,10 +55,10 @@
       this.actions = make("p", { class: "steps" }, this.root);
       this.buttons = {};
       for (const [what, { verb }] of Object.entries(JOBS)) this.buttons[what] = this.button(verb, () => this.start(what));
-      this.buttons.replay = this.button("Replay live", () => attempt(() => EcgServeReplay.begin(this.entry, false)));
-      this.buttons["replay-personal"] = this.button("Replay live by the personal model", () => attempt(() => EcgServeReplay.begin(this.entry, true)));
-      this.hint = make("p", { class: "hint", hidden: true }, this.root, "Personalising needs labels: choose beats to label, then label them on the page that is linked here.");
-      this.bar = make("progress", { hidden: true, "aria-label": `Progress of ${entry.name}` }, this.root);
+      this.buttons.replay = this.button(tr("Replay live"), () => attempt(() => EcgServeReplay.begin(this.entry, false)));
+      this.buttons["replay-personal"] = this.button(tr("Replay live by the personal model"), () => attempt(() => EcgServeReplay.begin(this.entry, true)));
+      this.hint = make("p", { class: "hint", hidden: true }, this.root, tr("Personalising needs labels: choose beats to label, then label them on the page that is linked here."));
+      this.bar = make("progress", { hidden: true, "aria-label": tr("Progress of {name}", { name: entry.name }) }, this.root);
       this.job = make("p", { class: "job lines", role: "status" }, this.root);
       this.problem = make("p", { class: "problem", role: "alert" }, this.root);
       this.results = make("ul", { class: "results" }, this.root);
@@ -73,7 +74,7 @@
     async start(what) {
       await attempt(async () => {
         await call(`recordings/${this.entry.id}/${what}`, { revision: this.entry.revision });
-        say(`${JOBS[what].verb}: ${this.entry.name}.`);
+        say(tr("{what}: {name}.", { what: JOBS[what].verb, name: this.entry.name }));
         await refresh();
       });
     }
@@ -101,10 +102,13 @@
       const { progress } = job;
       if (busy && progress.total) Object.assign(this.bar, { max: progress.total, value: progress.completed });
       else this.bar.removeAttribute("value");
-      const counted = progress.what ? `, ${progress.what}: ${progress.completed}${progress.total ? ` of ${progress.total}` : ""}` : "";
-      const pace = [progress.rate, progress.left_s === null || progress.left_s === undefined ? "" : `${left(progress.left_s)} left`].filter(Boolean).join(", ");
-      const time = job.seconds >= 1 ? `${busy ? " for" : " in"} ${left(job.seconds)}` : "";
-      const line = `${JOBS[job.what].made}: ${STATES[job.state]}${time}${busy ? `${counted}${pace ? `, ${pace}` : ""}` : "."}`;
+      const { what, completed, total } = progress;
+      const counted = total ? tr("{what}: {completed} of {total}", { what, completed, total }) : tr("{what}: {completed}", { what, completed });
+      const rest = progress.left_s === null || progress.left_s === undefined ? "" : tr("{time} left", { time: left(progress.left_s) });
+      const values = { what: JOBS[job.what].made, state: STATES[job.state], time: left(job.seconds) };
+      const since = busy ? tr("{what}: {state} for {time}", values) : tr("{what}: {state} in {time}", values);
+      const state = job.seconds >= 1 ? since : tr("{what}: {state}", values);
+      const line = busy ? [state, what ? counted : "", progress.rate, rest].filter(Boolean).join(", ") : `${state}.`;
       const after = busy ? [] : [job.result.said || "", ...job.lines];
       set(this.job, [line, ...after].filter(Boolean).join("\n"));
       set(this.problem, job.problem);
@@ -113,20 +117,19 @@
     showResults(entry) {
       const links = [];
       const file = (name) => `recordings/${entry.id}/files/${entry.results[name]}`;
-      if (entry.reports.report) links.push(["Report", file("report.html")]);
-      if (entry.labelling) links.push(["Label beats", `recordings/${entry.id}/label/`]);
-      if (entry.reports.personal) links.push(["Report by the personal model", file("report-personal.html")]);
+      if (entry.reports.report) links.push([tr("Report"), file("report.html")]);
+      if (entry.labelling) links.push([tr("Label beats"), `recordings/${entry.id}/label/`]);
+      if (entry.reports.personal) links.push([tr("Report by the personal model"), file("report-personal.html")]);
       for (const name of Object.keys(entry.results)) {
         if (name.endsWith(".html") || name.endsWith(".json") || name.endsWith(".served")) continue;
-        const [, what] = SAVED.find(([pattern]) => pattern.test(name)) || [null, ""];
-        links.push([`Save ${what}${name}`, file(name)]);
+        links.push([SAVED.find(([pattern]) => pattern.test(name))[1](name), file(name), true]);
       }
       const key = JSON.stringify(links);
       if (key === this.key) return; // so that the focus stays where it is
       this.key = key;
-      this.results.replaceChildren(...links.map(([text, href]) => {
+      this.results.replaceChildren(...links.map(([text, href, saved]) => {
         const item = make("li");
-        make("a", text.startsWith("Save") ? { href, download: true } : { href, target: "_blank", rel: "noopener" }, item, text.startsWith("Save") ? text : `${text} (new tab)`);
+        make("a", saved ? { href, download: true } : { href, target: "_blank", rel: "noopener" }, item, saved ? text : tr("{text} (new tab)", { text }));
         return item;
       }));
     }
@@ -151,7 +154,7 @@
     const busy = state !== null && state.jobs.some((job) => job.state === "running" || job.state === "waiting");
     if (!busy && state !== null && byId("end").dataset.stop) {
       delete byId("end").dataset.stop;
-      byId("end").textContent = "End the program";
+      byId("end").textContent = tr("End the program");
     }
     clearTimeout(timer); // another one may have begun meanwhile
     if (!over) timer = setTimeout(refresh, state === null ? RETRY_MS : busy ? WATCH_MS : ALIVE_MS);
@@ -174,7 +177,7 @@
     const ids = await attempt(task);
     await refresh();
     if (ids === null) return;
-    say(`${EcgPaper.countOf(ids.length, "recording")} added.`);
+    say(trn("{n} recording added.", "{n} recordings added.", ids.length));
     const first = cards.get(ids[0]);
     if (!first) return;
     byId(`${ids[0]}-name`).focus();
@@ -189,23 +192,22 @@
       } catch (problem) {
         if (problem instanceof Refused && problem.reply.busy) {
           byId("end").dataset.stop = "yes";
-          byId("end").textContent = "Stop the job and end the program";
+          byId("end").textContent = tr("Stop the job and end the program");
         }
         throw problem;
       }
       over = true;
       clearTimeout(timer);
-      say("The program has ended; this page can be closed.");
+      say(tr("The program has ended; this page can be closed."));
       for (const button of document.querySelectorAll("button, input, select")) button.disabled = true;
       for (const link of document.querySelectorAll("#recordings a")) link.removeAttribute("href"); // nobody answers any more
     });
   }
 
-  byId("folder").textContent = data.folder;
   byId("files").addEventListener("change", () => take([...byId("files").files]));
   byId("sample").addEventListener("click", () => {
     byId("sample").disabled = true;
-    say("Making a synthetic recording …");
+    say(tr("Making a synthetic recording …"));
     added(async () => (await call("sample", {})).recordings).finally(() => (byId("sample").disabled = false));
   });
   byId("end").addEventListener("click", end);
@@ -219,7 +221,7 @@
     document.body.classList.remove("dragged");
     const items = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry());
     const folder = items.find((item) => item && item.isDirectory);
-    if (folder) byId("problem").textContent = `${folder.name} is a folder: drop the files in it.`;
+    if (folder) byId("problem").textContent = tr("{name} is a folder: drop the files in it.", { name: folder.name });
     else take([...event.dataTransfer.files]);
   });
   document.addEventListener("visibilitychange", () => document.hidden || refresh());

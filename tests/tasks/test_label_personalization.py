@@ -622,7 +622,7 @@ def test_labels_of_one_class_alone_make_a_model_that_says_what_it_may_miss(
     record: Path, grouped: GroupedBeats, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A calm quarter of an hour, say: the model then reads another recording, whose V it may all call N."""
-    monkeypatch.setattr("ecgfed.tasks.personalize_labels._MIN_OTHER", 10**9)  # as if the global model saw N alone
+    monkeypatch.setattr("ecgfed.tasks.label_warnings._MIN_OTHER", 10**9)  # as if the global model saw N alone
     same = dict.fromkeys(answers_of(grouped, ["N"] * grouped.grouped, 8), "N")
     (tmp_path / "same.csv").write_bytes(table_of(grouped, same))
     made = package.personalize_labels(record, tmp_path / "b", labels=tmp_path / "same.csv", patient="calm")
@@ -637,7 +637,7 @@ def test_labels_of_one_class_alone_make_a_model_that_says_what_it_may_miss(
 def test_labels_that_the_global_model_never_gives_and_beats_that_are_none_are_doubted(
     record: Path, grouped: GroupedBeats, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ecgfed.tasks.personalize_labels._MIN_OTHER", 10**9)
+    monkeypatch.setattr("ecgfed.tasks.label_warnings._MIN_OTHER", 10**9)
     paced = dict.fromkeys(answers_of(grouped, ["/"] * grouped.grouped, 8), "/")
     (tmp_path / "paced.csv").write_bytes(table_of(grouped, paced))
     made = package.personalize_labels(record, tmp_path / "b", labels=tmp_path / "paced.csv")

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from ecgfed.base.errors import param, spelled
+from ecgfed.base.errors import param
+from ecgfed.base.language import Spelled, joined_message, message, messages, name_message, tr_later, trn_later
 from ecgfed.base.text import count_of
 
 #: Above this share of what was read an exclusion is a warning, with advice.
@@ -13,25 +14,31 @@ WARN_SHARE = 0.10
 #: Reason -> what it means after a number, and what to do where it excludes much; "" where nobody is warned.
 REASONS: dict[str, tuple[str, str]] = {
     "other_class": ("of symbols that no class claims", f"choose other classes with {param('classes')}"),
-    "calibration": ("that are calibration pulses", "leave that part of the recording out"),
+    "calibration": (tr_later("that are calibration pulses"), tr_later("leave that part of the recording out")),
     "no_signal": (
-        "whose window shows no signal",
-        f"see 'ecgfed inspect', or choose another lead with {param('leads')}",
+        tr_later("whose window shows no signal"),
+        message("see 'ecgfed inspect', or choose another lead with {option}", option=param("leads")),
     ),
-    "end_noise": ("in noise before the first or after the last QRS complex", "see 'ecgfed inspect'"),
+    "end_noise": (
+        tr_later("in noise before the first or after the last QRS complex"),
+        tr_later("see 'ecgfed inspect'"),
+    ),
     "not_training": ("that are no training beat of the first lead", ""),
-    "removed": ("that a reviewer removed", ""),
-    "poor_lead": ("of leads half of whose beats lie in stretches of poor quality", ""),
-    "unmarked": ("where the labels mark no beats", "see the labels' flutter and shutdown marks"),
+    "removed": (tr_later("that a reviewer removed"), ""),
+    "poor_lead": (tr_later("of leads half of whose beats lie in stretches of poor quality"), ""),
+    "unmarked": (tr_later("where the labels mark no beats"), tr_later("see the labels' flutter and shutdown marks")),
     "poor_quality": ("in stretches of poor quality", f"see 'ecgfed inspect', or train without {param('leave_out')}"),
     "no_annotation": (
         "detected where no beat is annotated",
         f"check the annotation, or use {param('peaks')} annotated",
     ),
     "no_peak": ("annotated where no beat is detected", f"see 'ecgfed inspect', or use {param('peaks')} annotated"),
-    "beyond_end": ("annotated at or after the recording's end", "check that the annotation is this recording's"),
-    "not_read": ("that cannot be read beside the lead", ""),
-    "no_ecg": ("that are no ECG", ""),
+    "beyond_end": (
+        tr_later("annotated at or after the recording's end"),
+        tr_later("check that the annotation is this recording's"),
+    ),
+    "not_read": (tr_later("that cannot be read beside the lead"), ""),
+    "no_ecg": (tr_later("that are no ECG"), ""),
     "not_annotated": ("without annotations under test", f"check {param('test')} and {param('test_folder')}"),
     "unusable": ("that cannot be used", "mend those that the warnings name"),
     "no_lead": ("without the lead", f"choose another lead with {param('leads')}"),
@@ -40,6 +47,13 @@ REASONS: dict[str, tuple[str, str]] = {
     "all_noise": ("that are noise from end to end", ""),
     "none_detected": ("in which no beat is detected", ""),
     "no_beats": ("without a beat of any class", f"choose other classes with {param('classes')}"),
+}
+
+#: What is read of a single recording.
+_NOUNS = {
+    "beat": trn_later("{n} beat", "{n} beats"),
+    "channel": trn_later("{n} channel", "{n} channels"),
+    "annotation": trn_later("{n} annotation", "{n} annotations"),
 }
 
 
@@ -75,9 +89,16 @@ class Exclusions:
     @property
     def line(self) -> str:
         """All of it in one line without full stop; ``""`` where nothing was excluded."""
-        parts = [f"{count:,} {REASONS[reason][0]}{self._of(reason)}" for reason, count in self._some()]
-        return (
-            f"{count_of(self.read, self.what)} read, {self.used:,} used; excluded: {', '.join(parts)}" if parts else ""
+        parts = [
+            message("{n} {reason}", n=count, reason=name_message(f"{REASONS[reason][0]}{self._of(reason)}"))
+            for reason, count in self._some()
+        ]
+        if not parts:
+            return ""
+        nouns, count = _NOUNS.get(self.what), self.read
+        read = messages(*nouns, count) if nouns else name_message(count_of(count, self.what))
+        return message(
+            "{read} read, {used} used; excluded: {parts}", read=read, used=self.used, parts=joined_message(parts, ", ")
         )
 
     @property
@@ -88,7 +109,12 @@ class Exclusions:
         if share <= WARN_SHARE:
             return ""
         reason = max(counted, key=lambda item: item[1])[0]
-        return f"{share:.0%} of the {self.what}s are not used ({self.line}); {spelled(REASONS[reason][1])}"
+        advice = Spelled(REASONS[reason][1])
+        if self.what == "beat":
+            return message(
+                "{share:.0%} of the beats are not used ({line}); {advice}", share=share, line=self.line, advice=advice
+            )
+        return f"{share:.0%} of the {self.what}s are not used ({self.line}); {advice}"
 
     def as_json(self) -> Counted:
         """Return ``read``, ``used`` and ``excluded`` by reason."""

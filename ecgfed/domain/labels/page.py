@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.language import tr_later
 from ecgfed.domain.labels.choose import Rule
 from ecgfed.domain.labels.groups import Groups
 from ecgfed.domain.labels.label_errors import PARTS, leaf_spreads, packaged_model
@@ -15,20 +16,20 @@ from ecgfed.domain.labels.likeness import KINDS
 from ecgfed.domain.labels.user_labels import CANNOT_TELL, NO_BEAT
 
 #: Labels that can be given: WFDB's symbol, the key where it is another one, words.
-LABELS = (
-    ("N", "", "normal"),
-    ("L", "", "left bundle branch block"),
-    ("R", "", "right bundle branch block"),
-    ("A", "", "atrial premature"),
-    ("a", "", "aberrated atrial premature"),
-    ("J", "", "junctional premature"),
-    ("j", "", "junctional escape"),
-    ("e", "", "atrial escape"),
-    ("V", "", "ventricular premature"),
-    ("F", "", "fusion of ventricular and normal"),
-    ("/", "", "paced"),
-    (NO_BEAT, "x", "no beat (artifact)"),
-    (CANNOT_TELL, "", "cannot tell"),
+LABELS: tuple[tuple[str, str, str], ...] = (
+    ("N", "", tr_later("normal")),
+    ("L", "", tr_later("left bundle branch block")),
+    ("R", "", tr_later("right bundle branch block")),
+    ("A", "", tr_later("atrial premature")),
+    ("a", "", tr_later("aberrated atrial premature")),
+    ("J", "", tr_later("junctional premature")),
+    ("j", "", tr_later("junctional escape")),
+    ("e", "", tr_later("atrial escape")),
+    ("V", "", tr_later("ventricular premature")),
+    ("F", "", tr_later("fusion of ventricular and normal")),
+    ("/", "", tr_later("paced beat")),
+    (NO_BEAT, "x", tr_later("no beat (artifact)")),
+    (CANNOT_TELL, "", tr_later("cannot tell")),
 )
 
 

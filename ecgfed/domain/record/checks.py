@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import OptionError, RecordError, param
-from ecgfed.base.text import count_of, shortened
+from ecgfed.base.language import messages
+from ecgfed.base.text import shortened
 
 #: Millivolt per unit, by the unit's spelling in a file.
 MILLIVOLT = {"mV": 1.0, "uV": 1e-3, "\u00b5V": 1e-3, "\u03bcV": 1e-3, "V": 1e3, "nV": 1e-6}
@@ -137,7 +138,13 @@ def sentinels_to_nan(numbers: NDArray[np.float64], leads: Iterable[str]) -> tupl
                 continue
             row[row == value] = np.nan
             notes.append(
-                f"{count_of(count, 'sample')} of {lead} with the value {value:g}, far from all others: read as missing"
+                messages(
+                    "{n} sample of {lead} with the value {value:g}, far from all others: read as missing",
+                    "{n} samples of {lead} with the value {value:g}, far from all others: read as missing",
+                    count,
+                    lead=lead,
+                    value=value,
+                )
             )
     return tuple(notes)
 

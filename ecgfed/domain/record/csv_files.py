@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ecgfed.base.errors import RecordError, param
+from ecgfed.base.language import messages
 from ecgfed.base.text import shortened
 from ecgfed.domain.record.checks import (
     MILLIVOLT,
@@ -61,7 +62,10 @@ def open_table(path: Path, how: ReadOptions) -> OpenTable:
 def _unstated_units(leads: list[str], path: Path) -> list[RecordError]:
     if not leads:
         return []
-    problem = f"units of {'lead' if len(leads) == 1 else 'leads'} {shortened(', '.join(leads), 200)} are not stated"
+    names = shortened(", ".join(leads), 200)
+    problem = messages(
+        "units of lead {names} are not stated", "units of leads {names} are not stated", len(leads), names=names
+    )
     action = f"state the units with {param('units')}"
     return [RecordError(path, problem, "mV, uV or V", action, code="not-stated")]
 

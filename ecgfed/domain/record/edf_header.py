@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import RecordError, param
+from ecgfed.base.language import message, messages
 from ecgfed.base.safe_io import open_regular
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.kinds import BDF_VERSION, EDF_VERSION
@@ -157,13 +158,21 @@ def _records(path: Path, stated: str, size: int, record_bytes: int, repair: bool
     if not records or not (records_present or (repair is False and not unclosed)):
         raise RecordError(path, "holds no samples", action="choose another file, or leave this one out")
     if unclosed:
-        note = f"repaired: the file was never closed; its {count_of(records_present, 'whole data record')} were read"
+        note = messages(
+            "repaired: the file was never closed; its {n} whole data record was read",
+            "repaired: the file was never closed; its {n} whole data records were read",
+            records_present,
+        )
     elif records_present < records:
         if not repair:
             problem = f"is cut short at {records_present} of {count_of(records, 'data record')}"
             raise RecordError(path, problem, action=f"{FETCH}, {_REPAIR}")
-        missing = f"the last {records - records_present:,} are missing"
-        note = f"repaired: {records_present:,} of {count_of(records, 'data record')} were read; {missing}"
+        note = message(
+            "repaired: {n} of {total} data records were read; the last {missing} are missing",
+            n=records_present,
+            total=records,
+            missing=records - records_present,
+        )
     elif (records_present, remainder) == (records, 0):
         return records, ()
     elif not repair:
@@ -172,11 +181,15 @@ def _records(path: Path, stated: str, size: int, record_bytes: int, repair: bool
     else:
         over = size - records * record_bytes
         return records, (
-            f"repaired: {over:,} bytes after the {records:,} data records that the header states were not read",
+            message(
+                "repaired: {n} bytes after the {records} data records that the header states were not read",
+                n=over,
+                records=records,
+            ),
         )
-    return min(records, records_present), (
-        note + (f"; {remainder:,} bytes of an incomplete one were left out" if remainder else ""),
-    )
+    if remainder:
+        note = message("{note}; {n} bytes of an incomplete one were left out", note=note, n=remainder)
+    return min(records, records_present), (note,)
 
 
 def onsets_s(path: Path, layout: EdfLayout) -> NDArray[np.float64]:

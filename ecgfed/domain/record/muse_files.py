@@ -19,6 +19,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from ecgfed.base.errors import RecordError
+from ecgfed.base.language import message
 from ecgfed.base.safe_io import read_bounded
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.groups import (
@@ -115,12 +116,12 @@ def _channel(lead: Element, path: Path) -> tuple[Channel, int, list[str]]:
         stated = _number(lead, what, path, str(expected_count))
         if stated != expected_count or len(data) % 2:
             raise RecordError(path, f"lead {name} holds {len(data)} bytes", f"{what} {stated:.0f}", _AGAIN)
-    notes = []
+    notes: list[str] = []
     checksum = first(lead, "LeadDataCRC32").strip()
     if checksum.isdigit() and len(checksum) <= 10 and int(checksum) not in (0, binascii.crc32(data)):
-        notes.append(f"lead {name}: its CRC-32 disagrees with its samples")
+        notes.append(message("lead {name}: its CRC-32 disagrees with its samples", name=name))
     if first(lead, "LeadOff").strip().upper() == "TRUE":
-        notes.append(f"lead {name}: marked as off by the recorder")
+        notes.append(message("lead {name}: marked as off by the recorder", name=name))
     step, unit = _number(lead, "LeadAmplitudeUnitsPerBit", path), first(lead, "LeadAmplitudeUnits").strip()
     if not step > 0:
         raise RecordError(path, f"lead {name} has a step of {step:g}", "a step above 0", _AGAIN)
@@ -183,7 +184,7 @@ def read_muse(path: Path, selection: LeadSelection) -> Recording:
     stored = {" ".join(first(lead, "LeadID").split()) for lead in find_all(root, "Waveform/LeadData")}
     derived = [name for name in recording.leads if name in OF_I_AND_II and name not in stored]
     if derived:
-        notes.append(f"{', '.join(derived)} derived from I and II, not stored in the file")
+        notes.append(message("{leads} derived from I and II, not stored in the file", leads=", ".join(derived)))
     return replace(recording, notes=tuple(dict.fromkeys(notes)))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import RecordError, param
+from ecgfed.base.language import message, messages, tr_later
 from ecgfed.base.safe_io import FREE_NUMBERS, NUMBERS_A_BYTE, open_regular
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.checks import (
@@ -152,16 +153,19 @@ def _unstated(
     """Return all that a file leaves open."""
     missing = []
     if not named:
-        problem = f"does not name its {count_of(len(contents.signals), 'lead')}"
+        problem = messages("does not name its {n} lead", "does not name its {n} leads", len(contents.signals))
         action = f"name them in order with {param('columns=MLII')},V1"
         missing.append(RecordError(path, problem, action=action, code="not-stated"))
     if fs_hz is None:
         action = f"say it with {param('fs_hz')}"
-        missing.append(RecordError(path, "does not say its sampling frequency", action=action, code="not-stated"))
+        missing.append(
+            RecordError(path, tr_later("does not say its sampling frequency"), action=action, code="not-stated")
+        )
     if scale is None:
-        kind = "whole numbers" if contents.signals.dtype.kind in "iu" else "numbers"
+        whole = contents.signals.dtype.kind in "iu"
+        problem = message("holds whole numbers without units") if whole else message("holds numbers without units")
         expected, action = "mV, uV, V or steps as in 200(1024)/mV", f"state the units with {param('units')}"
-        missing.append(RecordError(path, f"holds {kind} without units", expected, action, code="not-stated"))
+        missing.append(RecordError(path, problem, expected, action, code="not-stated"))
     return missing
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import RecordError, param
+from ecgfed.base.language import message, tr_later
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.checks import MAX_FS_HZ, MIN_FS_HZ, check_fs, check_samples, contradiction
 from ecgfed.domain.record.lead_names import folded, is_another_signal, is_named_ecg, known_lead
@@ -139,7 +140,9 @@ def _columns(table: Table, how: ReadOptions) -> tuple[list[Column], list[RecordE
     written = table.header or how.columns
     if not written:
         action = f"name them in order with {param('columns')} time,MLII"
-        missing = [RecordError(table.path, "has no line with the columns' names", action=action, code="not-stated")]
+        missing = [
+            RecordError(table.path, tr_later("has no line with the columns' names"), action=action, code="not-stated")
+        ]
         written = tuple(f"column {number + 1}" for number in range(table.columns))
     columns = []
     for number, text in enumerate(written):
@@ -261,14 +264,18 @@ def _sampling_frequency(table: Table, columns: list[Column], how: ReadOptions) -
         return table.fs_hz, ()
     if not times:
         if how.fs_hz is None:
-            problem = f"has no column of times; it has {', '.join(column.name or '-' for column in columns)}"
+            problem = message("has no column of times; it has {names}", names=", ".join(c.name or "-" for c in columns))
             action = f"say the sampling frequency with {param('fs_hz')}, or which column holds times {_NAME_TIMES}"
             raise RecordError(table.path, problem, action=action, code="not-stated")
         check_fs(how.fs_hz, table.path, f"{how.fs_hz:g}", f"correct {param('fs_hz')}")
         return how.fs_hz, ()
     if len(times) > 1:
-        problem = f"has {count_of(len(times), 'column')} of times"
-        raise RecordError(table.path, problem, "one", f"name the columns with {param('columns')}")
+        raise RecordError(
+            table.path,
+            f"has {count_of(len(times), 'column')} of times",
+            "one",
+            f"name the columns with {param('columns')}",
+        )
     column = times[0]
     times_s, inferred = _time_s(table, column)
     fs_hz = _fs_of_times(table, times_s)
@@ -276,7 +283,14 @@ def _sampling_frequency(table: Table, columns: list[Column], how: ReadOptions) -
     if how.fs_hz is not None and abs(how.fs_hz / fs_hz - 1) > 0.01:
         raise contradiction(table.path, f"its times say {fs_hz:.6g} Hz", "fs_hz", f"{how.fs_hz:g}")
     if inferred or (column.rising and not column.unit):
-        return fs_hz, (f"column {column.name} was taken for times in {inferred or 's'}, which give {fs_hz:.6g} Hz",)
+        return fs_hz, (
+            message(
+                "column {name} was taken for times in {unit}, which give {fs_hz:.6g} Hz",
+                name=column.name,
+                unit=inferred or "s",
+                fs_hz=fs_hz,
+            ),
+        )
     return fs_hz, ()
 
 

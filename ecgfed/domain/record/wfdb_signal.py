@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import RecordError, param, spelled
+from ecgfed.base.errors import RecordError, param
 from ecgfed.base.extras import require
+from ecgfed.base.language import Spelled, message, messages
 from ecgfed.base.safe_io import check_expansion
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.checks import MILLIVOLT, check_samples, parse_units
@@ -106,7 +107,11 @@ def settle(header: Any, base: Path, channels: Sequence[int], how: ReadOptions) -
             raise RecordError(header_path(base), problem, "their number", "write it into the record line")
         if len(set(frames_of_file.values())) > 1:
             ends = ", ".join(f"{path.name} {count_of(frames, 'sample')}" for path, frames in frames_of_file.items())
-            notes.append(f"the header states no length and the signal files differ ({ends}): the shortest counts")
+            notes.append(
+                message(
+                    "the header states no length and the signal files differ ({ends}): the shortest counts", ends=ends
+                )
+            )
     for path, frames in frames_of_file.items() if stated else ():
         notes += _against(path, frames, header, base, how)
     check_samples(header.sig_len * frame, base)
@@ -119,8 +124,16 @@ def _against(path: Path, frames: int, header: Any, base: Path, how: ReadOptions)
     """Compare a signal file's length with the header's; return what to note, shorten the header under ``repair``."""
     stated = header.sig_len
     if frames > stated + 1:  # the last group of bits may hold one more
-        more = count_of(frames - stated, "sample")
-        return [f"{path.name} holds {more} more than the {stated:,} that {base.name}.hea states: they are not read"]
+        return [
+            messages(
+                "{file} holds {n} sample more than the {stated} that {header} states: it is not read",
+                "{file} holds {n} samples more than the {stated} that {header} states: they are not read",
+                frames - stated,
+                file=path.name,
+                stated=stated,
+                header=f"{base.name}.hea",
+            )
+        ]
     if frames >= stated:
         return []
     if not how.repair:
@@ -129,8 +142,14 @@ def _against(path: Path, frames: int, header: Any, base: Path, how: ReadOptions)
     header.sig_len, header.checksum = frames, [None] * header.n_sig
     missing = (stated - frames) / header.fs
     return [
-        f"repaired: {path.name} holds {frames:,} of {stated:,} samples; the last {missing:.1f} s are missing, "
-        "and its checksum cannot be compared"
+        message(
+            "repaired: {file} holds {n:,} of {stated:,} samples; the last {missing:.1f} s are missing, and its "
+            "checksum cannot be compared",
+            file=path.name,
+            n=frames,
+            stated=stated,
+            missing=missing,
+        )
     ]
 
 
@@ -139,12 +158,19 @@ def _calibrate(header: Any, base: Path, channels: Sequence[int], how: ReadOption
     bare = [c for c in channels if not header.calibrated[c]]
     if not bare:
         return []
-    names = f"lead{'s' * (len(bare) > 1)} {', '.join(str(header.sig_name[c]) for c in bare)}"
+    names = ", ".join(str(header.sig_name[c]) for c in bare)
+    leads = messages("lead {names}", "leads {names}", len(bare), names=names)
     if not (how.units and "/" in how.units):
         return [
-            f"{names} not calibrated (gain 0 or none in {base.name}.hea): {header.adc_gain[bare[0]]:g} steps a "
-            f"{unit(header, base, bare[0])} assumed, as WFDB does; amplitudes may be wrong; say the gain with "
-            f"{spelled(param('units'))}, as in '200(0)/mV'"
+            message(
+                "{leads} not calibrated (gain 0 or none in {header}): {steps:g} steps a {unit} assumed, as WFDB does; "
+                "amplitudes may be wrong; say the gain with {option}, as in '200(0)/mV'",
+                leads=leads,
+                header=f"{base.name}.hea",
+                steps=float(header.adc_gain[bare[0]]),
+                unit=unit(header, base, bare[0]),
+                option=Spelled(param("units")),
+            )
         ]
     scale = parse_units(how.units, "units")
     for c in bare:
@@ -152,7 +178,13 @@ def _calibrate(header: Any, base: Path, channels: Sequence[int], how: ReadOption
         if "(" in how.units:
             header.baseline[c] = scale.zero
     return [
-        f"{names} not calibrated (gain 0 or none in {base.name}.hea): {how.units} taken from {spelled(param('units'))}"
+        message(
+            "{leads} not calibrated (gain 0 or none in {header}): {units} taken from {option}",
+            leads=leads,
+            header=f"{base.name}.hea",
+            units=how.units,
+            option=Spelled(param("units")),
+        )
     ]
 
 

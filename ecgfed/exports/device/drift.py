@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.language import capitalized, joined_message, message, tr_later
 from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY
 from ecgfed.domain.beats.patient_beat import QRS
 from ecgfed.domain.signal.quality import LIMIT_MV
@@ -21,13 +22,13 @@ SHAPE, _EACH = 64, 4
 
 #: Reasons of drift with their messages.
 REASONS: dict[str, str] = {
-    "far": "more beats than before look like none the model was trained on",
-    "uncertain": "more beats than before have a class that is not sure",
-    "classes": "the classes are no longer those of the first minutes",
-    "shape": "the commonest beats have another shape than in the first minutes",
-    "size": "the QRS has another height than in the first minutes: was the gain or the electrode changed?",
-    "poor": "the signal has become poor: look at the electrodes",
-    "silence": "no beat has come for a minute: look at the electrodes",
+    "far": tr_later("more beats than before look like none the model was trained on"),
+    "uncertain": tr_later("more beats than before have a class that is not sure"),
+    "classes": tr_later("the classes are no longer those of the first minutes"),
+    "shape": tr_later("the commonest beats have another shape than in the first minutes"),
+    "size": tr_later("the QRS has another height than in the first minutes: was the gain or the electrode changed?"),
+    "poor": tr_later("the signal has become poor: look at the electrodes"),
+    "silence": tr_later("no beat has come for a minute: look at the electrodes"),
 }
 #: Maximum number of stored events.
 MAX_EVENTS = 1000
@@ -143,10 +144,10 @@ class Drift:
         """One sentence, or "" without changes."""
         if not self._on:
             return ""
-        what = "; ".join(REASONS[reason] for reason in self.reasons)
+        what = joined_message([message(REASONS[reason]) for reason in self.reasons], message("; "))
         if self.label_again:
-            return f"This patient's beats have changed: label some again ({what})."
-        return f"{what[0].upper()}{what[1:]}."
+            return message("This patient's beats have changed: label some again ({what}).", what=what)
+        return message("{sentence}.", sentence=capitalized(what))
 
     @property
     def values(self) -> dict[str, float]:

@@ -5,6 +5,8 @@ from .core.runs.run import open_run as open_run
 from .domain.beats.labels import LabelMap as LabelMap
 from .domain.cohort.cohort import Cohort as Cohort
 from .domain.cohort.cohort import open_cohort as open_cohort
+from .domain.cohort.from_arrays import cohort_from_arrays as cohort_from_arrays
+from .domain.cohort.partition import partition as partition
 from .domain.events.rules import EventRules as EventRules
 from .domain.record.reader import open_recording as open_recording
 from .domain.record.reader import read_annotation as read_annotation

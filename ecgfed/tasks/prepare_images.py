@@ -70,4 +70,3 @@ def prepare_cifar10(
     if data.warning:
         progress.warn(data.warning)
     return open_cohort(out)
-

@@ -1,4 +1,4 @@
-"""Writing labelled examples that are divided among clients: images of a published data set, or somebody's own arrays."""
+"""Writing labelled examples that are divided among clients: published images, or somebody's own arrays."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -47,8 +47,8 @@ def append_clients(
     counts = np.zeros((len(ids), classes), np.int64)
 
     def append(rows: NDArray[np.int64], parts: NDArray[np.uint8]) -> None:
-        columns = {"label": label[rows], "client": client[rows], "sample": sample[rows], "split": parts}
-        writer.append(**{name: examples[rows], **columns})
+        own = {name: examples[rows]}
+        writer.append(**own, label=label[rows], client=client[rows], sample=sample[rows], split=parts)
 
     pool = np.flatnonzero((client == NOBODY) & (split == TEST))
     append(pool, split[pool])
@@ -64,7 +64,7 @@ def append_clients(
             parts[parts == TRAIN] = drawn
         append(rows, parts)
         counts[i] = np.bincount(label[rows[parts != TEST]], minlength=classes)
-        entries.append({"id": id_, "patient": id_, "records": [], "holdout": False, f"{name}": len(rows)})
+        entries.append({"id": id_, "patient": id_, "records": [], "holdout": False, name: len(rows)})
     stock = np.bincount(label[pool], minlength=classes)
     for i, id_ in enumerate(ids):
         if len(pool):

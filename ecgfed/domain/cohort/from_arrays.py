@@ -17,16 +17,7 @@ from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.domain.cohort.deal import append_clients
 from ecgfed.domain.cohort.layout import EXAMPLE, MAX_AXES
 from ecgfed.domain.cohort.partition import NOBODY, VALID_STREAM
-from ecgfed.domain.cohort.split import (
-    SPLIT_KINDS,
-    SPLIT_NAMES,
-    TEST,
-    TEST_SHARE,
-    TRAIN,
-    VALID_SHARE,
-    SplitKind,
-    split_beats,
-)
+from ecgfed.domain.cohort.split import SPLIT_KINDS, SPLIT_NAMES, TEST, TEST_SHARE, TRAIN, VALID_SHARE, split_beats
 from ecgfed.domain.cohort.writer import CohortWriter
 
 #: Labels are stored as int16.
@@ -133,11 +124,15 @@ def _columns(X: object, y: object, client: object, split: object) -> tuple[objec
         used = {name: value for name, value in named.items() if isinstance(value, str) and value in names}
         for name, value in named.items():
             if isinstance(value, str) and name not in used and not (name == "split" and value in SPLIT_KINDS):
-                raise OptionError(name, f"{value!r:.60}", f"a column, one of {listed(names, 12)}", code="unknown-choice")
+                raise OptionError(
+                    name, f"{value!r:.60}", f"a column, one of {listed(names, 12)}", code="unknown-choice"
+                )
         others = [name for name in names if name not in used.values()]
         if len(others) != 1:
             expected = "one column of examples beside those that y, client and split name"
-            raise OptionError("X", f"has the columns {listed(others, 12) or 'of these alone'}", expected, "drop the others")
+            raise OptionError(
+                "X", f"has the columns {listed(others, 12) or 'of these alone'}", expected, "drop the others"
+            )
         y, client, split = (table[used[name]] if name in used else value for name, value in named.items())
         return table[others[0]], y, client, split
     is_dataset = hasattr(X, "__getitem__") and hasattr(X, "__len__") and not hasattr(X, "__array__")
@@ -247,15 +242,14 @@ def _split(
     """Return the split (N,) uint8, given or drawn client by client."""
     split = np.full(len(label), TRAIN, np.uint8)
     if values is None or isinstance(values, str):
-        kind: SplitKind | str = values or "random"
-        if kind not in SPLIT_KINDS:
+        kind = next((kind for kind in SPLIT_KINDS if kind == (values or "random")), None)
+        if kind is None:
             expected = f"one of {', '.join(SPLIT_KINDS)}, or the split of each example"
-            raise OptionError("split", f"{kind!r:.60}", expected, code="unknown-choice")
+            raise OptionError("split", f"{values!r:.60}", expected, code="unknown-choice")
         for i in range(clients):
             rows = np.flatnonzero(owner == i)
             own_seed = int(np.random.default_rng([seed, VALID_STREAM, i]).integers(2**63))
-            kind_ = SPLIT_KINDS[SPLIT_KINDS.index(kind)]  # type: ignore[arg-type]
-            split[rows] = split_beats(label[rows], kind_, own_seed, test_share=shares[0], valid_share=shares[1])
+            split[rows] = split_beats(label[rows], kind, own_seed, test_share=shares[0], valid_share=shares[1])
         return split
     array = _column(values, "split", len(label))
     names: tuple[object, ...] = SPLIT_NAMES if array.dtype.kind == "U" else tuple(range(len(SPLIT_NAMES)))

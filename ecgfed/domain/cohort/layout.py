@@ -26,7 +26,9 @@ ARRAYS: Layout = {
 IMAGE_ARRAYS: Layout = {"images": ("uint8", (3, 32, 32))}
 IMAGE_ARRAYS |= {name: ARRAYS[name] for name in ("label", "client", "sample", "split")}
 #: the same of a cohort of arrays, whose ``cohort.json`` has dtype and shape of its examples under ``EXAMPLE``
-OWN_ARRAYS: Layout = {"examples": ("float32", ())} | {name: ARRAYS[name] for name in ("label", "client", "sample", "split")}
+OWN_ARRAYS: Layout = {"examples": ("float32", ())} | {
+    name: ARRAYS[name] for name in ("label", "client", "sample", "split")
+}
 EXAMPLE, EXAMPLE_DTYPES = "example", ("float32", "uint8", "int64")
 #: modality -> arrays of one row an example; the one place that names them (docs/decisions/0015, 0105)
 MODALITIES: dict[str, Layout] = {"ecg": ARRAYS, "image": IMAGE_ARRAYS, "array": OWN_ARRAYS}
@@ -52,7 +54,9 @@ def rr_version_of(meta: dict[str, Any]) -> int:
     return version
 
 
-def layout_of(modality: str, rr_version: int = RR_DEFAULT, example: tuple[str, tuple[int, ...]] | None = None) -> Layout:
+def layout_of(
+    modality: str, rr_version: int = RR_DEFAULT, example: tuple[str, tuple[int, ...]] | None = None
+) -> Layout:
     """Return the arrays of a cohort; those of beats have as many RR features as their version. Raises KeyError.
 
     Args:

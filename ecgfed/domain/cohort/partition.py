@@ -176,7 +176,7 @@ def _too_many(clients: int, left: str, smaller: str) -> OptionError:
 def long_tailed_counts(
     stock: NDArray[np.int64], clients: int, rho: float, tau: float, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Examples of each client and class, (clients, classes): sizes by rank^-rho, shares 1, tau, tau^2, ... rounded down.
+    """Examples of each client and class, (clients, classes): sizes by rank^-rho, shares 1, tau, ... rounded down.
 
     Which class is a client's first, second, ... is drawn, the largest client first, each place with chances as what is
     left of the classes: so shares are exactly geometric and still nearly all examples find a client (evenly drawn
@@ -206,7 +206,7 @@ def long_tailed_counts(
 def dirichlet_counts(
     stock: NDArray[np.int64], clients: int, alpha: float, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Examples of each client and class, (clients, classes): q_c ~ Dir(alpha) over the clients deals class c's examples.
+    """Examples of each client and class, (clients, classes): q_c ~ Dir(alpha) over the clients deals those of class c.
 
     Every example finds a client. Drawn again while a client has fewer than ``LEAST_EXAMPLES``.
 

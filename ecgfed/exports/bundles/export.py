@@ -166,6 +166,10 @@ def write_bundle(
         personal: kind of the personal models, for the manifest.
     """
     net, method = run.net, run.method
+    if cohort.modality == "array":
+        shape = " x ".join(map(str, net.input_shape))
+        expected = "windows of 1 x 256 or images of 3 x 32 x 32, which a bundle describes to a device"
+        raise BundleError(run.path, f"takes examples of {shape}", expected, "write it as ONNX with torch.onnx.export")
     global_model = method.global_model(
         state.server, (run.client_state(state, client.index) for client in cohort.federation), options.protocol
     )

@@ -168,6 +168,5 @@ def _print_images(cohort: "Cohort", summary: "ImageSummary | ArraySummary") -> N
     )
     missing = summary["cells_without_test"]
     if missing:
-        warn(
-            f"{len(missing)} of {summary['cells']} (client, class) pairs are too rare for a test {cohort.example_word} of their own"
-        )
+        pairs = f"{len(missing)} of {summary['cells']} (client, class) pairs"
+        warn(f"{pairs} are too rare for a test {cohort.example_word} of their own")

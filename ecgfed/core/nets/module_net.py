@@ -1,7 +1,7 @@
 """A net of your own: any ``torch.nn.Module`` through ``torch.func.functional_call``.
 
-Its head is the submodule ``head``, else its last ``nn.Linear``; what goes into the head are its features, and all that
-is before is the extractor. So methods that share or keep one of the two work with it. Parameters are named as those of
+Its head is the submodule ``head``, else its last ``nn.Linear`` with an output for each class; what goes into the head
+are its features, and all that is before is the extractor. So methods that share or keep one of the two work with it. Parameters are named as those of
 the nets here: ``extractor.*`` and ``head.*``, normalisation layers end with ``norm``, and the head's last layer is
 ``head.out``. Running statistics of BatchNorm are parameters too; other buffers are constants of the net.
 
@@ -207,13 +207,16 @@ class ModuleNet(Net):
         """Return the path of the head, which ends with a linear layer; raises OptionError."""
         if not any(True for _ in module.parameters()):
             raise self._error("has no parameters", "a module that learns")
-        linear = [path for path, part in module.named_modules() if isinstance(part, nn.Linear)]
-        head = "head" if isinstance(getattr(module, "head", None), nn.Module) else linear[-1] if linear else ""
+        linear = {path: part for path, part in module.named_modules() if isinstance(part, nn.Linear)}
+        fitting = [path for path, part in linear.items() if part.out_features == self.spec.classes]
+        own = isinstance(getattr(module, "head", None), nn.Module)
+        head = "head" if own else (fitting or list(linear) or [""])[-1]
         layers = [part for part in module.get_submodule(head).modules() if not list(part.children())] if head else []
         last = layers[-1] if layers else None
         if not isinstance(last, nn.Linear) or last.bias is None or last.out_features != self.spec.classes:
             expected = f"a submodule 'head', or a last layer, that ends with nn.Linear(..., {self.spec.classes})"
-            raise self._error("has no head" if last is None else f"ends with {last}", f"{expected} with a bias")
+            problem = "has no nn.Linear layer" if last is None else f"ends with {last}"
+            raise self._error(problem, f"{expected} with a bias")
         if odd := [part for part in layers if isinstance(part, (*DROPOUTS, _NormBase))]:
             raise self._error(f"has {odd[0]} in its head", "none there", "move it before the head")
         return head

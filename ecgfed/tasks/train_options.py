@@ -137,7 +137,7 @@ def build_method_and_plan(
     spec = net_spec(
         classes,
         modality,
-        architecture=config.net,
+        architecture=config.net if own is None else own.source.origin,
         norm=config.norm,
         rr=config.rr,
         width=config.width,

@@ -1,9 +1,10 @@
 """A net of your own: any ``torch.nn.Module`` through ``torch.func.functional_call``.
 
 Its head is the submodule ``head``, else its last ``nn.Linear`` with an output for each class; what goes into the head
-are its features, and all that is before is the extractor. So methods that share or keep one of the two work with it. Parameters are named as those of
-the nets here: ``extractor.*`` and ``head.*``, normalisation layers end with ``norm``, and the head's last layer is
-``head.out``. Running statistics of BatchNorm are parameters too; other buffers are constants of the net.
+are its features, and all that is before is the extractor. So methods that share or keep one of the two work with it.
+Parameters are named as those of the nets here: ``extractor.*`` and ``head.*``, normalisation layers end with ``norm``,
+and the head's last layer is ``head.out``. Running statistics of BatchNorm are parameters too; other buffers are
+constants of the net.
 
 A module holds the state of a call, so each thread has a copy of its own, without parameters (on the ``meta`` device).
 """

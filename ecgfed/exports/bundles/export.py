@@ -314,7 +314,7 @@ def _manifest_metadata(run: Run, cohort: Cohort, state: State) -> dict[str, Any]
         "method": run.method.name,
         "settings": run.meta["settings"],
         "rounds": state.round,
-        "net": run.meta["net"],
+        "net": {**run.meta["net"], "architecture": run.net.spec.architecture.rpartition("/")[2]},
         "cohort": {"kind": meta["kind"], "fingerprint": cohort.fingerprint, "split": meta["split"]},
         "classes": list(cohort.classes),
         "label_map": cohort.labels.as_json(),

@@ -23,6 +23,7 @@ def prepare_cifar10(
     tau: float | None = None,
     alpha: float | None = None,
     imbalance: float | None = None,
+    shards: int | None = None,
     valid_share: float = 0.1,
     limit: int | None = None,
     seed: int = 0,
@@ -42,6 +43,7 @@ def prepare_cifar10(
         tau: ``longtail``: a client's class shares fall by this factor; default 0.5.
         alpha: ``dirichlet``: concentration; lower makes clients differ more; default 0.3.
         imbalance: ``dirichlet``: images of the most frequent class for one of the rarest; default 1.
+        shards: ``shards``: shards of each client, and so its classes, roughly; default 2.
         valid_share: share of a client's images for validation.
         limit: use this many of the 50,000 training images, and a fifth as many test images.
         seed: seed of all random choices.
@@ -56,7 +58,7 @@ def prepare_cifar10(
     from ecgfed.domain.cohort.partition import check_applies
 
     source, out, on_progress = Path(source), Path(out), count_reporter(progress, "images")
-    passed: dict[str, Any] = {"rho": rho, "tau": tau, "alpha": alpha, "imbalance": imbalance}
+    passed: dict[str, Any] = {"rho": rho, "tau": tau, "alpha": alpha, "imbalance": imbalance, "shards": shards}
     check_applies(partition, passed)
     options = CifarOptions(partition, clients, valid_share=valid_share, limit=limit, seed=seed)
     options = replace(options, **{name: value for name, value in passed.items() if value is not None})

@@ -13,9 +13,10 @@ from ecgfed import __version__
 from ecgfed.base.errors import OptionError
 from ecgfed.base.files import replacing_folder
 from ecgfed.domain.beats.labels import LabelMap
-from ecgfed.domain.cohort.cifar_files import CLASSES, IMAGE_SHAPE, CifarImages
+from ecgfed.domain.cohort.cifar_files import CLASSES, IMAGE_SHAPE
 from ecgfed.domain.cohort.cohort import NOBODY
 from ecgfed.domain.cohort.deal import append_clients
+from ecgfed.domain.cohort.labelled_images import LabelledImages
 from ecgfed.domain.cohort.partition import LIMIT_STREAM, PARTITION_OPTIONS, Dealer, PartitionOptions, divided
 from ecgfed.domain.cohort.split import TEST, TRAIN
 from ecgfed.domain.cohort.writer import CohortWriter
@@ -48,7 +49,9 @@ def _rng(options: CifarOptions, *stream: int) -> np.random.Generator:
     return np.random.default_rng([options.seed, *stream])
 
 
-def _balanced(rows: NDArray[np.int64], data: CifarImages, limit: int | None, rng: np.random.Generator) -> NDArray[Any]:
+def _balanced(
+    rows: NDArray[np.int64], data: LabelledImages, limit: int | None, rng: np.random.Generator
+) -> NDArray[Any]:
     """At most ``limit`` rows, the same number of each class as far as there are; in order."""
     if limit is None or limit >= len(rows):
         return rows
@@ -58,7 +61,7 @@ def _balanced(rows: NDArray[np.int64], data: CifarImages, limit: int | None, rng
 
 
 def build_cifar_cohort(
-    data: CifarImages,
+    data: LabelledImages,
     out: Path,
     options: CifarOptions,
     *,
@@ -105,7 +108,11 @@ def build_cifar_cohort(
 
 
 def _meta(
-    data: CifarImages, options: CifarOptions, clients: list[dict[str, Any]], counts: NDArray[np.int64], available: int
+    data: LabelledImages,
+    options: CifarOptions,
+    clients: list[dict[str, Any]],
+    counts: NDArray[np.int64],
+    available: int,
 ) -> dict[str, Any]:
     """Everything ``cohort.json`` says beside the counts."""
     chosen = {**asdict(options), "clients": options.client_count}

@@ -20,6 +20,8 @@ from ecgfed.domain.cohort.partition import NOBODY, VALID_STREAM
 from ecgfed.domain.cohort.split import SPLIT_KINDS, SPLIT_NAMES, TEST, TEST_SHARE, TRAIN, VALID_SHARE, split_beats
 from ecgfed.domain.cohort.writer import CohortWriter
 
+#: Parameter of the examples in messages, where others are in small letters.
+_X = param("X")
 #: Labels are stored as int16.
 MOST_CLASSES = 10_000
 
@@ -131,7 +133,7 @@ def _columns(X: object, y: object, client: object, split: object) -> tuple[objec
         if len(others) != 1:
             expected = "one column of examples beside those that y, client and split name"
             raise OptionError(
-                "X", f"has the columns {listed(others, 12) or 'of these alone'}", expected, "drop the others"
+                _X, f"has the columns {listed(others, 12) or 'of these alone'}", expected, "drop the others"
             )
         y, client, split = (table[used[name]] if name in used else value for name, value in named.items())
         return table[others[0]], y, client, split
@@ -142,7 +144,7 @@ def _columns(X: object, y: object, client: object, split: object) -> tuple[objec
         if y is not None:
             return [pair[0] if isinstance(pair, tuple) else pair for pair in pairs], y, client, split
         if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
-            raise OptionError("X", "a Dataset whose items are no pairs", "(example, label), or y beside it")
+            raise OptionError(_X, "a Dataset whose items are no pairs", "(example, label), or y beside it")
         return [pair[0] for pair in pairs], [pair[1] for pair in pairs], client, split
     return X, y, client, split
 
@@ -157,12 +159,12 @@ def _array(values: object, name: str) -> NDArray[Any]:
 
 
 def _examples(values: object) -> NDArray[Any]:
-    array = _array(values, "X")
+    array = _array(values, _X)
     if not 2 <= array.ndim <= MAX_AXES + 1 or not array.size:
         expected = f"(N, ...), N examples of one to {MAX_AXES} axes"
-        raise OptionError("X", f"is of shape {array.shape}", expected, "reshape it" if array.ndim == 1 else "")
+        raise OptionError(_X, f"is of shape {array.shape}", expected, "reshape it" if array.ndim == 1 else "")
     if array.dtype.kind not in "buif":
-        raise OptionError("X", f"holds {array.dtype}", "numbers of one shape")
+        raise OptionError(_X, f"holds {array.dtype}", "numbers of one shape")
     if array.dtype == np.uint8:
         return array
     if array.dtype.kind in "ui":
@@ -171,7 +173,7 @@ def _examples(values: object) -> NDArray[Any]:
         array = array.astype(np.float32)
     finite = np.isfinite(array.reshape(len(array), -1)).all(1)
     if not finite.all():
-        raise OptionError("X", f"example {int(finite.argmin())} holds a value that is not finite", "finite numbers")
+        raise OptionError(_X, f"example {int(finite.argmin())} holds a value that is not finite", "finite numbers")
     return array
 
 

@@ -144,6 +144,7 @@ def build_method_and_plan(
         rr_version=rr_version,
         window_share=config.window_share,
         module=None if own is None else own.form(modality),
+        module_norm="none" if own is None else own.source.norm(classes),
         takes_rr=own is not None and own.source.takes_rr,
     )
     method, recipe = kind(make_net(spec, own and own.source), method_settings), RECIPES[modality]

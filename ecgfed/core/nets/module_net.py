@@ -23,13 +23,12 @@ from ecgfed.base.errors import EcgfedError, OptionError
 from ecgfed.core.nets.dropout import DROPOUTS, SeededDropout, dropout_key
 from ecgfed.core.nets.layers import BUFFER_SUFFIXES, Params, mapped_over_clients
 from ecgfed.core.nets.net import Inputs, Net, NetSpec
-from ecgfed.core.nets.net_source import NetSource
+from ecgfed.core.nets.net_source import NORMS, NetSource
 
 #: modality -> name of the first input in exported graphs
 INPUT_NAMES = {"ecg": "window", "image": "image", "array": "example"}
 #: Examples that a module is tried with.
 _PROBE = 3
-_NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 #: How far a module's output may be from its head's.
 _TOLERANCE = 1e-4
 
@@ -226,7 +225,7 @@ class ModuleNet(Net):
         """Return parameters and running statistics: the name here -> the module's own."""
         head, (*_, last) = self._head_path, module.get_submodule(self._head_path).named_modules()
         out = ".".join(part for part in (head, last[0]) if part)
-        norms = {path for path, part in module.named_modules() if isinstance(part, _NORMS)}
+        norms = {path for path, part in module.named_modules() if isinstance(part, NORMS)}
         names: dict[str, str] = {}
         running = (name for name, _ in module.named_buffers() if name.endswith(BUFFER_SUFFIXES))
         for original in [*(name for name, _ in module.named_parameters()), *running]:

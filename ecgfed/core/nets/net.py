@@ -57,7 +57,8 @@ class NetSpec:
     Attributes:
         classes: number of classes.
         architecture: a name of ``NETS``, or ``FILE.py:CLASS`` of somebody's own ``torch.nn.Module``.
-        norm: ``group``, ``batch`` or ``none``.
+        norm: ``group``, ``batch`` or ``none``; of a module ``batch`` with running statistics, ``group`` with other
+            normalisation layers.
         rr: whether RR features are a second input; ECG only.
         width: scales all channels (to a multiple of 8).
         rr_version: of the RR features, a key of ``RR_COUNT``.
@@ -82,8 +83,8 @@ class NetSpec:
         if names_code(self.architecture) != (self.module is not None):
             expected = f"a name of {', '.join(NETS)}, or a module with the shape of its examples"
             raise OptionError("net", f"{self.architecture!r:.100}", expected, code="unknown-choice")
-        if self.module is not None and (self.norm, self.width, self.window_share) != ("none", 1.0, 1.0):
-            problem = f"{param('norm')}, {param('width')} or {param('window_share')} beside {self.architecture!s:.100}"
+        if self.module is not None and (self.width, self.window_share) != (1.0, 1.0):
+            problem = f"{param('width')} or {param('window_share')} beside {self.architecture!s:.100}"
             raise OptionError("net", problem, "a module that has its own", "leave them out", code="conflict")
         if isinstance(self.classes, bool) or not isinstance(self.classes, int) or not 1 <= self.classes <= MAX_CLASSES:
             raise OptionError("classes of the net", f"{self.classes!r:.40}", f"1 to {MAX_CLASSES:,}")
@@ -149,20 +150,25 @@ def net_spec(
     rr_version: int = 1,
     window_share: float = 1.0,
     module: ModuleForm | None = None,
+    module_norm: str = "none",
     takes_rr: bool = False,
 ) -> NetSpec:
     """Choose a net for a cohort; None stands for the modality's default.
 
     Args:
         module: of one's own net what it takes; ``architecture`` names its class then.
+        module_norm: the normalisation that it has, as in ``NetSpec``.
         takes_rr: whether that net takes RR features, unless ``rr`` says so.
 
     Raises:
         OptionError: a net of the other modality, or a value that ``NetSpec`` rejects.
     """
     if module is not None and architecture is not None:
+        if norm is not None:
+            problem = f"{norm} beside a module, which has its own"
+            raise OptionError("norm", problem, "a net of this package", f"leave {param('norm')} out", code="conflict")
         rr = takes_rr and modality == "ecg" if rr is None else rr
-        return NetSpec(classes, architecture, norm or "none", rr, width, rr_version if rr else 1, window_share, module)
+        return NetSpec(classes, architecture, module_norm, rr, width, rr_version if rr else 1, window_share, module)
     rr = (modality == "ecg") if rr is None else rr
     if not NETS[modality]:
         problem = "is missing" if architecture is None else f"{architecture!r} is for another kind of examples"

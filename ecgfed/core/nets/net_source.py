@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
 
 from ecgfed.base.errors import OptionError, RunError, param
 from ecgfed.base.plugins import check_pin, digest_of, load_code, names_code, origin_of
@@ -15,6 +16,8 @@ from ecgfed.core.nets.net import NetSpec
 
 #: A module's class, or a function that returns one.
 NetFactory = Callable[..., nn.Module]
+#: Layers whose parameters ``norm_of`` takes for those of normalisation layers.
+NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 #: Parameters of a class that get the number of classes.
 _CLASSES = ("classes", "num_classes", "n_classes")
 
@@ -46,6 +49,13 @@ class NetSource:
             return False
         taken = [one for one in inspect.signature(forward).parameters.values() if one.default is one.empty]
         return len([one for one in taken if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]) > 2
+
+    def norm(self, classes: int) -> str:
+        """Return the normalisation that a module has: ``batch`` with running statistics, ``group``, or ``none``."""
+        parts = [part for part in self.create(classes).modules() if isinstance(part, NORMS)]
+        if any(isinstance(part, _NormBase) and part.track_running_stats for part in parts):
+            return "batch"
+        return "group" if parts else "none"
 
     def create(self, classes: int) -> nn.Module:
         """Return a module; a class that has a parameter ``classes`` or ``num_classes`` gets their number.

@@ -138,6 +138,21 @@ def test_batch_norm_keeps_the_statistics_that_pytorch_keeps() -> None:
     torch.testing.assert_close(net.logits({**params, **stats}, of.inputs), module.eval()(of.inputs.examples))
 
 
+def test_parameters_without_a_gradient_stay_as_they_are() -> None:
+    def frozen() -> nn.Module:
+        module = Small()
+        module.conv.requires_grad_(False)
+        return module
+
+    net, of = as_net(frozen), batch(4)
+    params = net.initial(0)
+    assert not {name for name in params if "conv" in name}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        module = loaded(net, frozen(), params)
+    torch.testing.assert_close(net.logits(params, of.inputs), module(of.inputs.examples))
+
+
 def federation(sizes: tuple[int, ...] = (20, 13, 5, 16), dtype: Any = np.float32) -> TrainingData:
     rng, edges = np.random.default_rng(3), np.cumsum((0, *sizes))
     return TrainingData(

@@ -3,8 +3,8 @@
 Its head is the submodule ``head``, else its last ``nn.Linear`` with an output for each class; what goes into the head
 are its features, and all that is before is the extractor. So methods that share or keep one of the two work with it.
 Parameters are named as those of the nets here: ``extractor.*`` and ``head.*``, normalisation layers end with ``norm``,
-and the head's last layer is ``head.out``. Running statistics of BatchNorm are parameters too; other buffers are
-constants of the net.
+and the head's last layer is ``head.out``. Running statistics of BatchNorm are parameters too; other buffers, and
+parameters that take no gradient, are constants of the net.
 
 A module holds the state of a call, so each thread has a copy of its own, without parameters (on the ``meta`` device).
 """
@@ -76,12 +76,8 @@ class ModuleNet(Net):
         self._head_path = self._find_head(module)
         self.names = self._names(module)
         features = self._check(module)
-        #: tensors that are no parameters, by their names in the module
-        self.constants = {
-            name: value.detach().clone()
-            for name, value in module.named_buffers()
-            if name not in self.names.values() and not name.endswith("num_batches_tracked")
-        }
+        #: device -> tensors that are not trained, by their names in the module
+        self._constants = {torch.device("cpu"): self._constants_of(module)}
         self._template = copy.deepcopy(module).to("meta")
         super().__init__(spec, features, 0)
         self._check_random()
@@ -103,8 +99,7 @@ class ModuleNet(Net):
         running = {name: original for name, original in self.names.items() if name.endswith(BUFFER_SUFFIXES)}
         if stats is not None:  # updated in place, and never the caller's
             values |= {original: params[name].clone() for name, original in running.items()}
-        like = next(iter(params.values()))
-        values |= {name: value.to(like.device) for name, value in self.constants.items()}
+        values |= self._constants_on(next(iter(params.values())).device)
         features = self._features(body, values, inputs)
         if stats is not None:
             stats.update({name: values[original].detach() for name, original in running.items()})
@@ -112,13 +107,11 @@ class ModuleNet(Net):
 
     def classify(self, params: Params, features: Tensor) -> Tensor:
         """Logits (B, classes) of features (B, features)."""
-        within = f"{self._head_path}."
-        values = {
-            original.removeprefix(within): params[name]
-            for name, original in self.names.items()
-            if name.startswith("head.")
-        }
-        logits: Tensor = functional_call(self._copies().head, values, (features,))
+        within, constants = f"{self._head_path}.", self._constants_on(features.device)
+        values = {original: params[name] for name, original in self.names.items() if name.startswith("head.")}
+        values |= {name: value for name, value in constants.items() if name.startswith(within)}
+        inside = {name.removeprefix(within): value for name, value in values.items()}
+        logits: Tensor = functional_call(self._copies().head, inside, (features,))
         return logits
 
     def stacking_problem(self) -> str:
@@ -138,6 +131,18 @@ class ModuleNet(Net):
             reason = problem.reason if isinstance(problem, EcgfedError) else str(problem)
             return f"torch.func.vmap cannot map it over clients ({' '.join(reason.split())[:160]})"
         return ""
+
+    def _constants_of(self, module: nn.Module) -> Params:
+        stored = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+        own = (name for name in stored if not name.endswith("num_batches_tracked"))
+        return {name: stored[name].detach().clone() for name in own if name not in self.names.values()}
+
+    def _constants_on(self, device: torch.device) -> Params:
+        """Return the constants on a device, copied once: nothing can be while a CUDA graph is captured."""
+        if device not in self._constants:
+            on_cpu = self._constants[torch.device("cpu")]
+            self._constants[device] = {name: value.to(device) for name, value in on_cpu.items()}
+        return self._constants[device]
 
     def _built(self, seed: int) -> nn.Module:
         """Return the module, float32 on the CPU, as its class makes it after seeding."""
@@ -205,7 +210,7 @@ class ModuleNet(Net):
 
     def _find_head(self, module: nn.Module) -> str:
         """Return the path of the head, which ends with a linear layer; raises OptionError."""
-        if not any(True for _ in module.parameters()):
+        if not any(part.requires_grad for part in module.parameters()):
             raise self._error("has no parameters", "a module that learns")
         linear = {path: part for path, part in module.named_modules() if isinstance(part, nn.Linear)}
         fitting = [path for path, part in linear.items() if part.out_features == self.spec.classes]
@@ -213,10 +218,11 @@ class ModuleNet(Net):
         head = "head" if own else (fitting or list(linear) or [""])[-1]
         layers = [part for part in module.get_submodule(head).modules() if not list(part.children())] if head else []
         last = layers[-1] if layers else None
-        if not isinstance(last, nn.Linear) or last.bias is None or last.out_features != self.spec.classes:
+        fits = isinstance(last, nn.Linear) and last.bias is not None and last.out_features == self.spec.classes
+        if last is None or not fits or not all(part.requires_grad for part in last.parameters()):
             expected = f"a submodule 'head', or a last layer, that ends with nn.Linear(..., {self.spec.classes})"
             problem = "has no nn.Linear layer" if last is None else f"ends with {last}"
-            raise self._error(problem, f"{expected} with a bias")
+            raise self._error(problem, f"{expected} with a bias, both trained")
         if odd := [part for part in layers if isinstance(part, (*DROPOUTS, _NormBase))]:
             raise self._error(f"has {odd[0]} in its head", "none there", "move it before the head")
         return head
@@ -228,7 +234,7 @@ class ModuleNet(Net):
         norms = {path for path, part in module.named_modules() if isinstance(part, NORMS)}
         names: dict[str, str] = {}
         running = (name for name, _ in module.named_buffers() if name.endswith(BUFFER_SUFFIXES))
-        for original in [*(name for name, _ in module.named_parameters()), *running]:
+        for original in [*(name for name, part in module.named_parameters() if part.requires_grad), *running]:
             path, _, leaf = original.rpartition(".")
             if path == out:
                 name = f"head.out.{leaf}"

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,10 @@ from ecgfed.base.files import check_new_folder, replacing_file, replacing_folder
 from ecgfed.base.locks import locked
 from ecgfed.base.text import count_of, safe_row
 from ecgfed.core.config import PROTOCOLS
+from ecgfed.core.evaluation.metrics import Metric, resolve_metrics
 from ecgfed.core.evaluation.result import Scores
 from ecgfed.core.evaluation.scenarios import evaluate as score
+from ecgfed.core.evaluation.tables import PredictionCollector
 from ecgfed.core.federation.plan import worker_count
 from ecgfed.core.personal.apply import personal_name
 from ecgfed.core.personal.registry import personal_by_name
@@ -49,6 +51,7 @@ def evaluate(
     local_models: bool = True,
     leave_out: str = "nothing",
     personal: str | None = None,
+    metrics: Mapping[str, Metric | str] | Iterable[str] | None = None,
     out: Path | str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
@@ -66,6 +69,9 @@ def evaluate(
         leave_out: beats excluded from scoring: ``nothing`` or ``poor-quality``.
         personal: the personalization method, a name of ``ecgfed.core.personal``, or ``method`` for the personal models
             of the run's method; default the one of the run's method.
+        metrics: further metrics: ``auroc`` and ``auprc`` by name, and functions as ``{"name": f}``. ``f(truth,
+            probabilities)`` takes (n,) int64 class numbers and (n, classes) float32 probabilities, and returns a
+            number or one for each class, NaN where it is not defined (``ecgfed.core.evaluation.metrics``).
         out: a new folder for the files; default ``RUN/evaluation-SPLIT``, with the name of ``personal`` appended if it
             is not the default; an earlier evaluation of the same name is replaced.
         overwrite: replace an existing ``out``.
@@ -90,14 +96,16 @@ def evaluate(
         raise OptionError("leave_out", f"{leave_out!r}", f"one of {', '.join(LEAVE_OUT)}", code="unknown-choice")
     if personal is not None:
         personal_by_name(personal)
+    measured = resolve_metrics(metrics)
     runs = all_runs(run, method, progress)
     check_same(runs)
     if out is not None:
         check_new_folder(Path(out), overwrite=overwrite)
     if len(runs) > 1:
         _check_all(runs, cohort)
-    results = []
+    results, predictions = [], []
     for single_run in runs:
+        collector = PredictionCollector()
         with _run_locked(single_run) if out is None else nullcontext():
             opened, state = cohort_of(single_run, cohort), single_run.state()
             personal_model = personal_name(single_run, personal)
@@ -111,6 +119,8 @@ def evaluate(
                 local=local_models,
                 leave_out=leave_out,
                 personal=personal_by_name(personal_model),
+                metrics=measured,
+                collector=collector,
                 on_progress=lambda completed, total: progress.update("patients", completed, total),
             )
             result = {
@@ -131,7 +141,8 @@ def evaluate(
             _write(folder, single_run, result, progress)
             progress.note(f"Wrote {folder}.")
             results.append(result)
-    return Scores(tuple(results))
+            predictions.append(collector.columns())
+    return Scores(tuple(results), tuple(predictions))
 
 
 def _check_all(runs: Sequence[Run], cohort: Cohort | Path | str | None) -> None:

@@ -164,6 +164,24 @@ class TrainConfig(ComputeOptions, ModelConfig):
 
 
 @dataclass(frozen=True)
+class ScoringOptions(Options):
+    """What ``evaluate`` scores."""
+
+    split: str = option("test", "test or valid.", ("test", "valid"))
+    protocol: str = option(
+        "ensemble", "How models are combined into a global one if the method has none, ensemble or average.", PROTOCOLS
+    )
+    local_models: bool = option(
+        True, "Also score each client's model after local training, if the method has a global model."
+    )
+    leave_out: str = option(
+        "nothing",
+        "Beats excluded from scoring: nothing or poor-quality.",
+        ("nothing", "poor-quality"),  # as ecgfed.domain.cohort.cohort.LEAVE_OUT
+    )
+
+
+@dataclass(frozen=True)
 class BundleOptions(Options):
     """Which models of a run a bundle holds."""
 

@@ -82,3 +82,11 @@ def settings_of(pairs: list[str] | None) -> dict[str, str]:
             raise OptionError("--set", f"{pair!r}", "NAME=VALUE")
         settings[name.strip()] = value.strip()
     return settings
+
+
+def seeds_of(text: str) -> list[int]:
+    """Return the seeds that ``--seeds 0,1,2`` names; raises OptionError."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+        raise OptionError("--seeds", f"{text!r}", "whole numbers, 0 or more, separated by commas")
+    return [int(part) for part in parts]

@@ -29,10 +29,6 @@ SYNOPSES = {
     "prepare cifar10": ("Make a cohort of images from CIFAR-10.", "ecgfed prepare cifar10 --download --out images"),
     "prepare unpack": ("Make a cohort from a packed file.", "ecgfed prepare unpack cohort.packed --out cohort"),
     "train": ("Train one method on a cohort.", "ecgfed train cohort --method grp-fed --out run"),
-    "sweep": (
-        "Train every combination of settings, compare on validation.",
-        "ecgfed sweep cohort --out swept --method fedavg --grid lr=0.01,0.05 --rounds 20",
-    ),
     "evaluate": ("Score a run: for everybody, for each patient and class.", "ecgfed evaluate run --split valid"),
     "export": ("Export a run as ONNX models for a device.", "ecgfed export run --out bundle"),
     "personalize": (
@@ -59,6 +55,10 @@ SYNOPSES = {
     "runs compare": (
         "Compare runs: settings, scores, classes, patients.",
         "ecgfed runs compare runs/fedavg runs/grp-fed",
+    ),
+    "sweep": (
+        "Train every combination of settings, compare on validation.",
+        "ecgfed sweep cohort --out swept --grid lr=0.01,0.05 --rounds 20",
     ),
     "federate": ("Train across hospitals, on Flower.", ""),
     "federate try": ("Try a federation on this machine.", "ecgfed federate try cohort --out federation"),

@@ -36,7 +36,7 @@ ACCURACY = 0.99
 CERTAINTIES = VALID_BEATS, HELD_OUT = ("valid", "held-out")
 PERSONAL_HELP = (
     "Each patient's answer: method (what it keeps), or, made from the global model, masked, prior, head, kernel, "
-    "finetune, probe, partway, distilled, gated; default what the method is made for."
+    "finetune, probe, partway, distilled, gated, or your own FILE.py:CLASS; default what the method is made for."
 )
 #: Pairs of alternatives: an argument for one overrides the other in a file.
 EITHER_OR = (("rounds", "passes"), ("local_epochs", "local_steps"))
@@ -191,7 +191,7 @@ class BundleOptions(Options):
         PROTOCOLS,
         flag="global",
     )
-    personal: str | None = option(None, PERSONAL_HELP)
+    personal: str | type | None = option(None, PERSONAL_HELP)  # noqa: RUF009
     global_only: bool = option(False, "The global model alone: no patient's, no weights to start one from.")
     accuracy: float = option(
         ACCURACY,
@@ -218,7 +218,7 @@ class BundleOptions(Options):
             need = f"both: patients' models keep their own decisions; add {param('global_only')}"
             raise OptionError("class_offsets", problem, need, code="missing")
         if self.personal is not None and self.global_only:
-            problem = f"{self.personal} beside {param('global_only')}"
+            problem = f"{self.personal!s:.100} beside {param('global_only')}"
             raise OptionError("personal", problem, "one of them", code="conflict")
 
 

@@ -19,7 +19,7 @@ from ecgfed.core.evaluation.result import Scores
 from ecgfed.core.evaluation.scenarios import evaluate as score
 from ecgfed.core.evaluation.tables import PredictionCollector
 from ecgfed.core.federation.plan import worker_count
-from ecgfed.core.personal.apply import personal_name
+from ecgfed.core.personal.apply import personal_of
 from ecgfed.core.personal.registry import personal_by_name
 from ecgfed.core.runs.document import read_document
 from ecgfed.core.runs.evaluations import SCHEMA_VERSION
@@ -48,7 +48,7 @@ def evaluate(
     run: Run | Path | str,
     *,
     cohort: Cohort | Path | str | None = None,
-    personal: str | None = None,
+    personal: str | type | None = None,
     metrics: Mapping[str, Metric | str] | Iterable[str] | None = None,
     out: Path | str | None = None,
     overwrite: bool = False,
@@ -62,7 +62,8 @@ def evaluate(
     Args:
         run: a run, its folder, or a folder of several seeds (``train_seeds``).
         cohort: its cohort, if it was moved.
-        personal: the personalization method, a name of ``ecgfed.core.personal``, or ``method`` for the personal models
+        personal: the personalization method, a name of ``ecgfed.core.personal`` or your own class (also
+            ``FILE.py:CLASS``), or ``method`` for the personal models
             of the run's method; default the one of the run's method.
         metrics: further metrics: ``auroc`` and ``auprc`` by name, and functions as ``{"name": f}``. ``f(truth,
             probabilities)`` takes (n,) int64 class numbers and (n, classes) float32 probabilities, and returns a
@@ -100,7 +101,7 @@ def evaluate(
         collector = PredictionCollector()
         with _run_locked(single_run) if out is None else nullcontext():
             opened, state = cohort_of(single_run, cohort), single_run.state()
-            personal_model = personal_name(single_run, personal)
+            personal_model, fitter = personal_of(single_run, personal)
             scores = score(
                 single_run,
                 opened,
@@ -110,7 +111,7 @@ def evaluate(
                 workers=worker_count(workers),
                 local=scoring.local_models,
                 leave_out=leave_out,
-                personal=personal_by_name(personal_model),
+                personal=fitter,
                 metrics=measured,
                 collector=collector,
                 on_progress=lambda completed, total: progress.update("patients", completed, total),

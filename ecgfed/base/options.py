@@ -76,12 +76,16 @@ class Range:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several strings."""
+    """One of several strings, or with ``or_code`` the location of a user's own code, ``FILE.py:NAME``."""
 
     options: tuple[str, ...]
+    or_code: bool = False
 
     def __str__(self) -> str:
-        return ", ".join(self.options)
+        return ", ".join((*self.options, *["FILE.py:NAME"] * self.or_code))
+
+    def __contains__(self, value: str) -> bool:
+        return value in self.options or (self.or_code and ":" in value)
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,7 @@ class Option:
             if value not in self.limits:
                 raise OptionError(self.where, f"{value}", self.limits.expected(value))
         elif isinstance(self.limits, Choice):
-            if value not in self.limits.options:
+            if value not in self.limits:
                 meant = did_you_mean(value, self.limits.options)
                 raise OptionError(self.where, f"{value!r:.100}", f"one of {self.limits}", meant, code="unknown-choice")
         elif isinstance(value, Real) and not math.isfinite(value):

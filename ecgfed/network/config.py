@@ -53,6 +53,9 @@ class FederationConfig(ModelConfig, _SitesOptions):
         if getattr(settings, "risk", "") == "meta-bsm":
             reason = "meta-bsm, for which beats would leave their site"
             raise OptionError(f"{param('settings')} risk", reason, "another risk")
+        if names_code(str(getattr(settings, "risk", ""))):
+            reason = f"{settings.risk!s:.100}: a site runs only code that is installed there"
+            raise OptionError(f"{param('settings')} risk", reason, "a loss of ecgfed")
         Aggregation.parse(self.aggregation)
 
     def options(self) -> dict[str, str]:

@@ -19,6 +19,7 @@ from ecgfed.core.evaluation.result import Scores
 from ecgfed.core.evaluation.scenarios import evaluate as score
 from ecgfed.core.evaluation.tables import PredictionCollector
 from ecgfed.core.federation.plan import worker_count
+from ecgfed.core.methods.own_losses import LOSS_PIN, is_loaded
 from ecgfed.core.personal.apply import personal_of
 from ecgfed.core.personal.registry import personal_by_name
 from ecgfed.core.runs.document import read_document
@@ -102,6 +103,9 @@ def evaluate(
         with _run_locked(single_run) if out is None else nullcontext():
             opened, state = cohort_of(single_run, cohort), single_run.state()
             personal_model, fitter = personal_of(single_run, personal)
+            trains = is_loaded(str(getattr(single_run.method.settings, "risk", "")), single_run.meta.get(LOSS_PIN))
+            if scoring.local_models and not trains:
+                progress.note("Local models are not scored: the run's loss is somebody's own code, not loaded here.")
             scores = score(
                 single_run,
                 opened,
@@ -109,7 +113,7 @@ def evaluate(
                 SPLIT_NAMES.index(split),
                 protocol=scoring.protocol,
                 workers=worker_count(workers),
-                local=scoring.local_models,
+                local=scoring.local_models and trains,
                 leave_out=leave_out,
                 personal=fitter,
                 metrics=measured,

@@ -15,6 +15,7 @@ from ecgfed.base.text import count_of, did_you_mean
 from ecgfed.core.config import TrainConfig
 from ecgfed.core.evaluation.result import SCENARIOS, Scores, with_spread
 from ecgfed.core.evaluation.tables import columns_of, to_frame
+from ecgfed.core.methods.own_losses import with_loss
 from ecgfed.core.methods.registry import method_by_name, name_of
 from ecgfed.core.methods.settings import make_settings, read_setting, settings_of
 from ecgfed.core.runs.document import typed
@@ -271,7 +272,7 @@ def _trials(
                 )
         of_method = {name: read_setting(known[name], value) for name, value in of_method.items()}
         settings = {**base_settings, **of_method}
-        make_settings(kind, settings)
+        make_settings(kind, with_loss(settings))
         chosen_values = {name: _plain({**of_train, **of_method}[name]) for name in given}
         trial = _Trial(chosen_values, config, settings)
         if trial.folder in folders:
@@ -290,7 +291,7 @@ def _fixed(
         "split": "valid",
         "cohort": cohort.fingerprint,
         "options": given,
-        "settings": dict(settings),
+        "settings": with_loss(settings),
         "own_functions": own.names(),
         "seeds": list(seeds),
     }

@@ -11,6 +11,7 @@ from ecgfed.base.text import count_of
 from ecgfed.core.config import SITE, TrainConfig
 from ecgfed.core.federation.data import excluded_beats, training_data, uses_weak_labels
 from ecgfed.core.federation.engine_choice import choose_engine
+from ecgfed.core.methods.own_losses import LOSS_PIN, is_loaded, loss_sha256, with_loss
 from ecgfed.core.methods.settings import Settings, make_settings
 from ecgfed.core.runs.own_functions import OWN_FUNCTIONS, OwnFunctions
 from ecgfed.core.runs.run import FILE_NAME, Run, create_run, extend_run, lengths_of, open_run
@@ -161,6 +162,7 @@ def _create(
     if config.dp_at == SITE:
         problem = "site, of which a simulation has none"
         raise OptionError("dp_at", problem, "server or patient", "ecgfed federate", code="conflict")
+    settings = with_loss(settings)
     shape = len(cohort.classes), cohort.modality, cohort.rr_version if cohort.modality == "ecg" else 1
     leave_out, most = config.leave_out, config.most_per_class
     method, plan = build_method_and_plan(
@@ -178,6 +180,7 @@ def _create(
         "eval_every": max(1, plan.rounds // 20) if config.eval_every is None else config.eval_every,
         "excluded": excluded_beats(cohort, plan.leave_out).as_json(),
         **({OWN_FUNCTIONS: own.names()} if own.names() else {}),
+        **({LOSS_PIN: digest} if (digest := loss_sha256(str(settings.get("risk", "")))) else {}),
     }
     return target.create(lambda path: create_run(path, cohort, method, plan, metadata))
 
@@ -207,6 +210,12 @@ def _resume(
             problem = f"was begun with {name} {stored[name]}, not {value}"
             raise RunError(out, problem, action=action, parameter=name, code="contradiction")
     stored_settings = asdict(run.method.settings)
+    pinned = run.meta.get(LOSS_PIN)
+    settings = with_loss(settings, None if pinned is None else str(pinned))
+    if not is_loaded(str(stored_settings.get("risk", "")), pinned) and "risk" not in settings:
+        problem = f"was begun with the loss {stored_settings['risk']!s:.200}, somebody's own code"
+        action = f"pass {param('settings')} risk=FILE.py:NAME again"
+        raise RunError(out, problem, action=action, parameter="settings", code="code-not-loaded")
     requested_settings = asdict(make_settings(run.method.settings_type, {**stored_settings, **settings}))
     for name, value in requested_settings.items():
         if value != stored_settings[name]:

@@ -19,7 +19,8 @@ from ecgfed.core.nets.build import make_net
 from ecgfed.core.nets.net import net_spec
 from ecgfed.domain.cohort.cohort import Cohort
 
-SettingValue = str | int | float | bool | None
+#: A function is a loss of one's own (``risk``).
+SettingValue = str | int | float | bool | Callable[..., object] | None
 
 
 class Recipe(TypedDict):
@@ -62,6 +63,10 @@ def resolve_options(
             problem = f"its method {named!r:.200} is somebody's own code, which is not run from a file"
             action = f"read it, then pass it with {param('method=FILE.py:CLASS')}"
             raise OptionError(where, problem, "a registered name", action, code="code-not-loaded")
+        if names_code(str(method_settings.get("risk", ""))) and "risk" not in (settings or {}):
+            problem = f"its risk {method_settings['risk']!r:.200} is somebody's own code, which is not run from a file"
+            action = f"read it, then pass it with {param('settings')} risk=FILE.py:NAME"
+            raise OptionError(f"{param('config')} {config}", problem, "a known loss", action, code="code-not-loaded")
     options = names_of(TrainConfig)
     if unknown := sorted(arguments.keys() - set(options)):
         named = arguments.get("method", values.get("method"))

@@ -11,7 +11,7 @@ from ecgfed.core.config import TrainConfig
 
 from .complete import method_names
 from .expand import takes_options
-from .options import SetOption, settings_of
+from .options import SetOption, seeds_of, settings_of
 from .output import JsonOption, QuietOption, WorkersOption, note, stderr
 from .reporter import Output
 from .stop import graceful_stop
@@ -81,10 +81,7 @@ def _seeds(text: str | None, out: Path | None) -> list[int] | None:
         return None
     if out is None:
         raise OptionError("--seeds", "without --out", "a folder for the runs")
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
-        raise OptionError("--seeds", f"{text!r}", "whole numbers, 0 or more, separated by commas")
-    return [int(part) for part in parts]
+    return seeds_of(text)
 
 
 def _exit_if_interrupted(runs: list["Run"], seeds: list[int] | None, cohort: Path, out: Path | None, code: int) -> None:

@@ -60,6 +60,8 @@ from .tasks.report_folder import report_folder as report_folder
 from .tasks.report_run import report_run as report_run
 from .tasks.serve import ServedWork as ServedWork
 from .tasks.serve import serve as serve
+from .tasks.sweep import Sweep as Sweep
+from .tasks.sweep import sweep as sweep
 from .tasks.train import train as train
 from .tasks.train import train_seeds as train_seeds
 from .tasks.waves import Delineation as Delineation

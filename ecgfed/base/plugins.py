@@ -82,7 +82,7 @@ def check_pin(where: object, sha256: str, pinned: str | None) -> None:
 
 def origin_of(kind: type) -> str:
     """Return the name by which ``load_code`` loads a class again: ``FILE.py:NAME`` or ``package.module:NAME``."""
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None)  # a notebook has none
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)  # None in a notebook
     if kind.__module__.startswith(_FILE_MODULES) and file:
         return f"{Path(file).resolve()}:{kind.__qualname__}"
     return f"{kind.__module__}:{kind.__qualname__}"

@@ -13,7 +13,7 @@ from ecgfed.base.text import count_of
 from ecgfed.core.config import ACCURACY, ExportOptions
 from ecgfed.core.federation.data import training_data
 from ecgfed.core.methods.models import Ensemble, Model
-from ecgfed.core.personal.apply import PersonalModels, personal_name
+from ecgfed.core.personal.apply import PersonalModels, personal_of
 from ecgfed.core.personal.registry import personal_by_name
 from ecgfed.core.runs.run import Run
 from ecgfed.domain.cohort.cohort import Cohort
@@ -61,7 +61,7 @@ def export_mcu(
     *,
     patient: str | None = None,
     cohort: Cohort | Path | str | None = None,
-    personal: str | None = None,
+    personal: str | type | None = None,
     accuracy: float = ACCURACY,
     int8_loss: float | None = None,
     fs_hz: int = 360,
@@ -117,7 +117,7 @@ def export_mcu(
     return McuExport(Path(out), model, tuple(sorted(path.name for path in Path(out).iterdir())))
 
 
-def _check_options(personal: str | None, patient: str | None, accuracy: float, int8_loss: float | None) -> None:
+def _check_options(personal: str | type | None, patient: str | None, accuracy: float, int8_loss: float | None) -> None:
     if personal is not None:
         personal_by_name(personal)
         if patient is None:
@@ -131,7 +131,7 @@ def _bundle(
     cohort: Cohort,
     out: Path,
     patient: str | None,
-    personal: str | None,
+    personal: str | type | None,
     accuracy: float,
     rule: Int8Rule,
     progress: ProgressReporter,
@@ -159,13 +159,13 @@ def _bundle(
     return bundle
 
 
-def _requested_model(run: Run, cohort: Cohort, patient: str | None, personal: str | None) -> Model:
+def _requested_model(run: Run, cohort: Cohort, patient: str | None, personal: str | type | None) -> Model:
     """Return the model to export."""
     state = run.state()
     if patient is None:
         client_states = (run.client_state(state, client.index) for client in cohort.federation)
         return run.method.global_model(state.server, client_states, "ensemble")
-    how = personal_by_name(personal_name(run, personal))
+    _, how = personal_of(run, personal)
     rr, leave_out = run.net.spec.rr, run.plan.leave_out
     models = PersonalModels(run, state, how, lambda: training_data(cohort, rr=rr, leave_out=leave_out))
     return models.of(cohort.client_by_id(patient).index)

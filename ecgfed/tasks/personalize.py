@@ -29,7 +29,7 @@ from ecgfed.core.evaluation.new_client import (
 )
 from ecgfed.core.federation.state import State
 from ecgfed.core.methods.models import Pipeline
-from ecgfed.core.personal.apply import personal_name
+from ecgfed.core.personal.apply import personal_of
 from ecgfed.core.personal.registry import FROM_METHOD, personal_by_name
 from ecgfed.core.runs.run import Run
 from ecgfed.domain.beats.exclusions import Counted, Exclusions
@@ -117,7 +117,7 @@ class PersonalizeConfig(RecordingOptions):
         "Passes over the beats of the first minutes, if the method trains on them.",
         Range(1, MOST_COUNT),
     )
-    personal: str | None = option(
+    personal: str | type | None = option(  # noqa: RUF009
         None,
         "The personalization method, a name of ``ecgfed.core.personal``, or ``method`` for a round of the run's "
         "method. Default the one of the run's method.",
@@ -188,8 +188,8 @@ def personalize(
             "record", f"a run on {federation.example_word}s", "a run on ECG beats", action, code="conflict"
         )
     state = opened.state()
-    personal_name_used = FROM_METHOD if class_mix is not None else personal_name(opened, config.personal)
-    personal_method = personal_by_name(personal_name_used)
+    requested = FROM_METHOD if class_mix is not None else config.personal
+    personal_name_used, personal_method = personal_of(opened, requested)
     mix = None if class_mix is None else read_class_mix(class_mix, federation.classes)
     length = 0.0 if mix is not None else config.minutes or DEFAULT_MINUTES
     first, excluded = None, list[Exclusions]()

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from ecgfed.base.plugins import names_code
 from ecgfed.core.federation.client_round import prepared
 from ecgfed.core.federation.communication_log import record_communication
 from ecgfed.core.federation.data import TrainingData
@@ -92,8 +93,15 @@ def round_bytes(method: Method, plan: TrainPlan, clients: int) -> dict[int, tupl
     some = min(clients or MOST_CLIENTS, MOST_CLIENTS)
     short = replace(plan, local_epochs=None, local_steps=1, batch_size=2, clients_per_round=None, leave_out="nothing")
     rounds = sorted({1, *(max(1, round(plan.rounds * (i + 1) / MEASURED)) for i in range(MEASURED))})
-    log = record_communication(method, flat_federation(some, method.net), short, rounds)
+    log = record_communication(without_own_loss(method), flat_federation(some, method.net), short, rounds)
     return {number: (log.down_bytes(i), log.up_bytes(i)) for i, number in enumerate(rounds)}
+
+
+def without_own_loss(method: Method) -> Method:
+    """Return the method with cross-entropy in place of a user's own loss: neither bytes nor states depend on it."""
+    if not names_code(str(getattr(method.settings, "risk", ""))):
+        return method
+    return type(method)(method.net, replace(method.settings, risk="ce"))
 
 
 def flat_federation(clients: int, net: Net | None = None) -> TrainingData:

@@ -18,8 +18,7 @@ from ecgfed.core.federation.data import training_data
 from ecgfed.core.federation.state import State
 from ecgfed.core.methods.models import Ensemble, Model, Pipeline, with_offsets
 from ecgfed.core.nets.net import Inputs
-from ecgfed.core.personal.apply import PersonalModels, personal_name
-from ecgfed.core.personal.registry import personal_by_name
+from ecgfed.core.personal.apply import PersonalModels, personal_of
 from ecgfed.core.runs.evaluations import check_result
 from ecgfed.core.runs.run import Run
 from ecgfed.core.runs.tree_files import save_tree
@@ -83,12 +82,10 @@ def export_bundle(
         OptionError: a certainty of held-out patients, of whom there are too few.
     """
     chosen = merged(BundleOptions, None, options, "export_bundle")
-    clients, how = () if chosen.global_only else cohort.federation, personal_name(run, chosen.personal)
+    clients = () if chosen.global_only else cohort.federation
+    how, fitter = personal_of(run, chosen.personal)
     personal_models = PersonalModels(
-        run,
-        state,
-        personal_by_name(how),
-        lambda: training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out),
+        run, state, fitter, lambda: training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
     )
     scores = _scores(run, state, chosen.protocol, how)
 

@@ -77,10 +77,10 @@ class Range:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several strings; with ``code`` ``FILE.py:NAME`` or ``package.module:NAME`` too."""
+    """One of several strings; with ``or_code`` ``FILE.py:NAME`` or ``package.module:NAME`` too."""
 
     options: tuple[str, ...]
-    code: bool = False
+    or_code: bool = False
 
     def __str__(self) -> str:
         return ", ".join(self.options)
@@ -141,7 +141,7 @@ class Option:
             if value not in self.limits:
                 raise OptionError(self.where, f"{value}", self.limits.expected(value))
         elif isinstance(self.limits, Choice):
-            if value not in self.limits.options and not (self.limits.code and names_code(value)):
+            if value not in self.limits.options and not (self.limits.or_code and names_code(value)):
                 meant = did_you_mean(value, self.limits.options)
                 raise OptionError(self.where, f"{value!r:.100}", f"one of {self.limits}", meant, code="unknown-choice")
         elif isinstance(value, Real) and not math.isfinite(value):
@@ -162,7 +162,7 @@ def option(
     metavar: str = "",
     hidden: bool = False,
     after: str = "",
-    code: bool = False,
+    or_code: bool = False,
 ) -> Any:
     """Return a dataclass field for an option.
 
@@ -172,9 +172,9 @@ def option(
         limits: a range, or the allowed strings.
         flag: name on the command line, if it is not that of the field with hyphens.
         unit: see ``Option``; so are the others.
-        code: whether ``FILE.py:NAME`` is allowed beside the strings.
+        or_code: whether ``FILE.py:NAME`` is allowed beside the strings.
     """
-    checked = limits if isinstance(limits, Range | None) else Choice(tuple(limits), code)
+    checked = limits if isinstance(limits, Range | None) else Choice(tuple(limits), or_code)
     texts = {"meaning": help, "flag": flag, "unit": unit, "metavar": metavar, "hidden": hidden, "after": after}
     return dataclasses.field(default=default, metadata={LIMITS: checked, **texts})
 

@@ -77,7 +77,7 @@ class NetOptions(Options):
         "ECG: default, reference, or context, the default for RR features of version 3. Images: resnet30 (default), "
         "convnet3 or convnet2. Or your own torch.nn.Module, FILE.py:CLASS.",
         [name for names in NETS.values() for name in names],
-        code=True,
+        or_code=True,
     )
     norm: str | None = option(None, "group, batch or none; default by net.", NORMS)
     width: float = option(1.0, "Scales the net's channels; default 1.", Range(0.1, 16))

@@ -30,7 +30,8 @@ class NetSource:
     Attributes:
         factory: the class, or a function that returns a module.
         origin: ``/path/FILE.py:CLASS`` or ``package.module:CLASS``.
-        sha256: SHA-256 of its source file, ``""`` if there is none (as in a notebook).
+        sha256: SHA-256 of its source file, ``""`` if there is none (as in a notebook), or it is the running script, the
+            rest of which may change before the run is opened again.
     """
 
     factory: NetFactory
@@ -96,7 +97,8 @@ def net_source(net: str | NetFactory, pinned: str | None = None) -> NetSource:
         loaded = load_code(net, "net", pinned)
         factory, origin, sha256 = loaded.value, loaded.origin, loaded.sha256
     else:
-        digest = digest_of(net) if hasattr(net, "__qualname__") else ""  # a partial's module is Python's
+        pinnable = hasattr(net, "__qualname__") and net.__module__ != "__main__"  # a partial's module is Python's
+        digest = digest_of(net) if pinnable else ""
         factory, origin, sha256 = net, _origin(net), digest
         check_pin(param("net"), sha256, pinned)
     if isinstance(factory, nn.Module) or not callable(factory):

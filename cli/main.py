@@ -16,6 +16,7 @@ from ecgfed.base.extras import naming_the_extra
 from ecgfed.base.platform import is_out_of_memory
 from ecgfed.base.text import closest, safe_text
 
+from .options import method_settings
 from .spelling import option_speller
 from .stop import interruptible
 from .streams import close_streams, open_closed_streams
@@ -72,6 +73,7 @@ def _register() -> None:
         report,
         runs,
         serve,
+        sweep,
         train,
     )
 
@@ -87,7 +89,7 @@ def _register() -> None:
             detect.detect_command,
         ),
         *(ec57.ec57_command, inspect.inspect_command, convert.convert_command, methods.methods_command),
-        *(doctor.doctor_command, serve.serve_command),
+        *(doctor.doctor_command, serve.serve_command, sweep.sweep_command),
     ):
         app.command(command.__name__.removesuffix("_command"))(command)
     add_synopses(app)
@@ -114,6 +116,8 @@ def _usage_line(error: Exception) -> str:
     elif type(error).__name__ == "NoSuchOption":
         unknown = str(getattr(error, "option_name", ""))
         known = {name: name for param in context.command.params for name in param.opts} if context else {}
+        if "--set" in known and not closest(unknown, known):
+            known = method_settings(sys.argv)
         message = f"No such option '{unknown}'"
     elif match := re.match(r"Invalid value for '(--[\w-]+)': Input should be a valid (integer|number)", message):
         expected = "a whole number" if match[2] == "integer" else "a number"

@@ -2,13 +2,16 @@
 (``output``).
 """
 
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ecgfed.base.errors import OptionError
-from ecgfed.core.config import PERSONAL_HELP
+from ecgfed.base.text import same_name
+from ecgfed.core.config import PERSONAL_HELP, TrainConfig
 
 from .complete import choices
 
@@ -45,12 +48,37 @@ MethodOption = Annotated[
         help="The run's method, where it is somebody's own: no file gets to run code unless you name it.",
     ),
 ]
+NetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--net",
+        metavar="FILE.py:CLASS",
+        help="The run's net, where it is your own torch.nn.Module: no file gets to run code unless you name it.",
+    ),
+]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the method; repeatable.")
 ]
 SignOption = Annotated[
     Path | None, typer.Option("--sign", metavar="KEY", help="Sign the bundle with this private key (PEM, Ed25519).")
 ]
+
+
+def method_settings(words: Sequence[str]) -> dict[str, str]:
+    """Return how each setting of a method is typed, by its name, for the command line ``words``."""
+    from ecgfed.core.methods.registry import methods
+    from ecgfed.core.methods.settings import settings_of
+
+    named = [after for word, after in pairwise(words) if word == "--method"]
+    named += [word.removeprefix("--method=") for word in words if word.startswith("--method=")]
+    method = same_name(
+        named[-1] if named else str(TrainConfig.method), methods()
+    )  # a file's code is not run for a message
+    return (
+        {}
+        if method is None
+        else {one.name: f"--set {one.name}=..." for one in settings_of(methods()[method].settings_type)}
+    )
 
 
 def settings_of(pairs: list[str] | None) -> dict[str, str]:
@@ -62,3 +90,11 @@ def settings_of(pairs: list[str] | None) -> dict[str, str]:
             raise OptionError("--set", f"{pair!r}", "NAME=VALUE")
         settings[name.strip()] = value.strip()
     return settings
+
+
+def seeds_of(text: str) -> list[int]:
+    """Return the seeds that ``--seeds 0,1,2`` names; raises OptionError."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+        raise OptionError("--seeds", f"{text!r}", "whole numbers, 0 or more, separated by commas")
+    return [int(part) for part in parts]

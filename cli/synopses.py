@@ -56,6 +56,10 @@ SYNOPSES = {
         "Compare runs: settings, scores, classes, patients.",
         "ecgfed runs compare runs/fedavg runs/grp-fed",
     ),
+    "sweep": (
+        "Train every combination of settings, compare on validation.",
+        "ecgfed sweep cohort --out swept --grid lr=0.01,0.05 --rounds 20",
+    ),
     "federate": ("Train across hospitals, on Flower.", ""),
     "federate try": ("Try a federation on this machine.", "ecgfed federate try cohort --out federation"),
     "federate server": (

@@ -23,7 +23,7 @@ MODULES = [
     ),
 ]
 #: Verbs whose example would need a database from elsewhere, readers' labels, or a browser.
-NEED_DATA = {"prepare_database", "prepare_mitbih", "prepare_cifar10", "label_agreement", "serve"}
+NEED_DATA = {"prepare_database", "prepare_mitbih", "prepare_cifar10", "read_images", "label_agreement", "serve"}
 
 
 @pytest.fixture(scope="module")

@@ -50,12 +50,11 @@ def torch_form(folder: str, client: str, *, compiled: bool) -> Logits:
     from ecgfed.core.federation.data import training_data
     from ecgfed.core.nets import layers
     from ecgfed.core.nets.net import Inputs
-    from ecgfed.core.personal.apply import PersonalModels, personal_name
-    from ecgfed.core.personal.registry import personal_by_name
+    from ecgfed.core.personal.apply import PersonalModels, personal_of
 
     torch.set_num_threads(1)
     run = ecgfed.open_run(folder)
-    cohort, own = run.cohort(), personal_by_name(personal_name(run, None))
+    cohort, (_, own) = run.cohort(), personal_of(run, None)
     answers = PersonalModels(run, run.state(), own, lambda: training_data(cohort, rr=run.net.spec.rr))
     chain = answers.of(cohort.client_by_id(client).index)
 

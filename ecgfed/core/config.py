@@ -21,6 +21,7 @@ NORMS = ("group", "batch", "none")
 NETS: dict[str, tuple[str, ...]] = {
     "ecg": ("default", "reference", "context"),
     "image": ("resnet30", "convnet3", "convnet2"),
+    "array": (),
 }
 DEVICES, ENGINES = ("auto", "cpu", "cuda"), ("auto", "threads", "batched")
 #: Where noise is added: to the sum at the server; to each patient's update; or to the sum of a site's patients before
@@ -36,7 +37,7 @@ ACCURACY = 0.99
 CERTAINTIES = VALID_BEATS, HELD_OUT = ("valid", "held-out")
 PERSONAL_HELP = (
     "Each patient's answer: method (what it keeps), or, made from the global model, masked, prior, head, kernel, "
-    "finetune, probe, partway, distilled, gated; default what the method is made for."
+    "finetune, probe, partway, distilled, gated, or your own FILE.py:CLASS; default what the method is made for."
 )
 #: Pairs of alternatives: an argument for one overrides the other in a file.
 EITHER_OR = (("rounds", "passes"), ("local_epochs", "local_steps"))
@@ -46,7 +47,7 @@ EITHER_OR = (("rounds", "passes"), ("local_epochs", "local_steps"))
 class MethodOptions(Options):
     """The method, and how long it trains."""
 
-    method: str = option("grp-fed", "A name from 'ecgfed methods'; default grp-fed.")
+    method: str | type = option("grp-fed", "A name from 'ecgfed methods'; default grp-fed.")  # noqa: RUF009
     passes: float | None = option(
         None,
         "Passes over all training beats, on average; default 20, over images 60.",
@@ -74,8 +75,9 @@ class NetOptions(Options):
     net: str | None = option(
         None,
         "ECG: default, reference, or context, the default for RR features of version 3. Images: resnet30 (default), "
-        "convnet3 or convnet2.",
+        "convnet3 or convnet2. Or your own torch.nn.Module, FILE.py:CLASS.",
         [name for names in NETS.values() for name in names],
+        or_code=True,
     )
     norm: str | None = option(None, "group, batch or none; default by net.", NORMS)
     width: float = option(1.0, "Scales the net's channels; default 1.", Range(0.1, 16))
@@ -164,6 +166,24 @@ class TrainConfig(ComputeOptions, ModelConfig):
 
 
 @dataclass(frozen=True)
+class ScoringOptions(Options):
+    """What ``evaluate`` scores."""
+
+    split: str = option("test", "test or valid.", ("test", "valid"))
+    protocol: str = option(
+        "ensemble", "How models are combined into a global one if the method has none, ensemble or average.", PROTOCOLS
+    )
+    local_models: bool = option(
+        True, "Also score each client's model after local training, if the method has a global model."
+    )
+    leave_out: str = option(
+        "nothing",
+        "Beats excluded from scoring: nothing or poor-quality.",
+        ("nothing", "poor-quality"),  # as ecgfed.domain.cohort.cohort.LEAVE_OUT
+    )
+
+
+@dataclass(frozen=True)
 class BundleOptions(Options):
     """Which models of a run a bundle holds."""
 
@@ -173,7 +193,7 @@ class BundleOptions(Options):
         PROTOCOLS,
         flag="global",
     )
-    personal: str | None = option(None, PERSONAL_HELP)
+    personal: str | type | None = option(None, PERSONAL_HELP)  # noqa: RUF009
     global_only: bool = option(False, "The global model alone: no patient's, no weights to start one from.")
     accuracy: float = option(
         ACCURACY,
@@ -200,7 +220,7 @@ class BundleOptions(Options):
             need = f"both: patients' models keep their own decisions; add {param('global_only')}"
             raise OptionError("class_offsets", problem, need, code="missing")
         if self.personal is not None and self.global_only:
-            problem = f"{self.personal} beside {param('global_only')}"
+            problem = f"{self.personal!s:.100} beside {param('global_only')}"
             raise OptionError("personal", problem, "one of them", code="conflict")
 
 

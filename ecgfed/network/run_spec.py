@@ -114,6 +114,8 @@ class RunSpec:
             method = kind(make_net(NetSpec.from_json(self.net)), settings)
         except (KeyError, TypeError, ValueError, AttributeError, EcgfedError) as problem:
             raise SiteError("request", "the server's method", f"cannot be used ({problem!s:.200})") from problem
+        if names_code(str(getattr(settings, "risk", ""))):
+            raise SiteError("request", "the server's settings", "a risk that names code; a server must not name code")
         if getattr(settings, "risk", "") == "meta-bsm":
             raise SiteError("request", "the server's settings", "risk=meta-bsm, for which beats would leave the site")
         return method

@@ -13,7 +13,7 @@ from ecgfed.base.text import count_of
 from ecgfed.core.config import ACCURACY, ExportOptions
 from ecgfed.core.federation.data import training_data
 from ecgfed.core.methods.models import Ensemble, Model
-from ecgfed.core.personal.apply import PersonalModels, personal_name
+from ecgfed.core.personal.apply import PersonalModels, personal_of
 from ecgfed.core.personal.registry import personal_by_name
 from ecgfed.core.runs.run import Run
 from ecgfed.domain.cohort.cohort import Cohort
@@ -28,7 +28,7 @@ from ecgfed.exports.mcu.model import McuModel, check_spec, make_model, quantized
 from ecgfed.exports.mcu.rate import check_rate
 from ecgfed.exports.mcu.writer import check_sources_folder, write_mcu
 from ecgfed.tasks.evaluate import cohort_of
-from ecgfed.tasks.opening import Passed, single_run
+from ecgfed.tasks.opening import Passed, PassedNet, single_run
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 
 #: Roles of stages that the C sources support; a kernel machine or a gate would need an exponential per stored beat.
@@ -61,12 +61,13 @@ def export_mcu(
     *,
     patient: str | None = None,
     cohort: Cohort | Path | str | None = None,
-    personal: str | None = None,
+    personal: str | type | None = None,
     accuracy: float = ACCURACY,
     int8_loss: float | None = None,
     fs_hz: int = 360,
     overwrite: bool = False,
     method: Passed = None,
+    net: PassedNet = None,
     progress: ProgressReporter = SILENT,
 ) -> McuExport:
     """Export a model of a run as C sources: filter, R peaks, windows, RR features and the net in int8.
@@ -84,6 +85,7 @@ def export_mcu(
         fs_hz: sampling frequency of the device in Hz, a whole number; the C code resamples to 360 Hz.
         overwrite: replace an existing ``out``.
         method: the run's method, if it is custom.
+        net: the same of a net of your own, ``FILE.py:CLASS``, its class or a function that returns a module.
         progress: receives progress, notes and warnings.
 
     Raises:
@@ -92,7 +94,7 @@ def export_mcu(
     _check_options(personal, patient, accuracy, int8_loss)
     check_rate(fs_hz)
     check_sources_folder(Path(out), overwrite=overwrite)
-    opened = single_run(run, method, progress)
+    opened = single_run(run, method, progress, net)
     check_spec(opened.net.spec)
     trained_on = cohort_of(opened, cohort)
     if patient is not None:
@@ -115,7 +117,7 @@ def export_mcu(
     return McuExport(Path(out), model, tuple(sorted(path.name for path in Path(out).iterdir())))
 
 
-def _check_options(personal: str | None, patient: str | None, accuracy: float, int8_loss: float | None) -> None:
+def _check_options(personal: str | type | None, patient: str | None, accuracy: float, int8_loss: float | None) -> None:
     if personal is not None:
         personal_by_name(personal)
         if patient is None:
@@ -129,7 +131,7 @@ def _bundle(
     cohort: Cohort,
     out: Path,
     patient: str | None,
-    personal: str | None,
+    personal: str | type | None,
     accuracy: float,
     rule: Int8Rule,
     progress: ProgressReporter,
@@ -157,13 +159,13 @@ def _bundle(
     return bundle
 
 
-def _requested_model(run: Run, cohort: Cohort, patient: str | None, personal: str | None) -> Model:
+def _requested_model(run: Run, cohort: Cohort, patient: str | None, personal: str | type | None) -> Model:
     """Return the model to export."""
     state = run.state()
     if patient is None:
         client_states = (run.client_state(state, client.index) for client in cohort.federation)
         return run.method.global_model(state.server, client_states, "ensemble")
-    how = personal_by_name(personal_name(run, personal))
+    _, how = personal_of(run, personal)
     rr, leave_out = run.net.spec.rr, run.plan.leave_out
     models = PersonalModels(run, state, how, lambda: training_data(cohort, rr=rr, leave_out=leave_out))
     return models.of(cohort.client_by_id(patient).index)

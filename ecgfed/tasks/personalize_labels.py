@@ -56,7 +56,9 @@ class LabelsConfig(RecordingOptions):
 
     minutes: float | None = option(None, "Use the labels and group the beats of the first minutes only; default all.")
     patient: str | None = option(None, "Name of the model in the bundle; default the recording's.")
-    personal: str = option(DEFAULT_PERSONAL, "The personalization method, a name of ``ecgfed.core.personal``.")
+    personal: str | type = option(  # noqa: RUF009
+        DEFAULT_PERSONAL, "The personalization method, a name of ``ecgfed.core.personal``, or your own class."
+    )
     seed: int = option(
         0, "Seed of the groups, the training and the folds; use the seed of ``label``.", Range(0, 1 << 31, below=True)
     )
@@ -210,7 +212,7 @@ def _opened_request(
     return PersonalizeRequest(opened, out, labels, bundle, start, name, targets, overwrite)
 
 
-def _check(personal: str) -> Personal:
+def _check(personal: str | type) -> Personal:
     """Return the personalization method; raises OptionError for one that needs a run."""
     method = personal_by_name(personal)
     if method is None:

@@ -6,24 +6,27 @@ from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, RunError, param
-from ecgfed.base.options import flat_options
+from ecgfed.base.options import flat_options, merged, taken
 from ecgfed.base.text import count_of
 from ecgfed.core.config import SITE, TrainConfig
 from ecgfed.core.federation.data import excluded_beats, training_data, uses_weak_labels
 from ecgfed.core.federation.engine_choice import choose_engine
+from ecgfed.core.methods.own_losses import LOSS_PIN, is_loaded, loss_sha256, with_loss
 from ecgfed.core.methods.settings import Settings, make_settings
+from ecgfed.core.nets.net_source import net_source
+from ecgfed.core.runs.own_functions import OWN_FUNCTIONS, OwnFunctions
 from ecgfed.core.runs.run import FILE_NAME, Run, create_run, extend_run, lengths_of, open_run
 from ecgfed.core.runs.seeds import seed_folder
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
-from ecgfed.tasks.opening import warn_if_unpinned
+from ecgfed.tasks.opening import PassedNet, warn_if_unpinned
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.run_folder import RunFolder, run_folder
 from ecgfed.tasks.session import run_session
-from ecgfed.tasks.train_options import SettingValue, build_method_and_plan, default_out, resolve_options
+from ecgfed.tasks.train_options import SettingValue, build_method_and_plan, default_out, own_net, resolve_options
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
-@flat_options(TrainConfig)
+@flat_options(TrainConfig, OwnFunctions)
 def train(
     cohort: Cohort | Path | str,
     out: Path | str | None = None,
@@ -55,7 +58,7 @@ def train(
         workers: number of threads; default one per core.
         progress: receives progress, notes and warnings.
         should_stop: called after every round; if it returns True, the session is saved and ends.
-        options: the fields of ``TrainConfig``.
+        options: the fields of ``TrainConfig``, and those of ``OwnFunctions``.
 
     Returns:
         The run; unfinished only if ``should_stop`` returned True.
@@ -68,7 +71,12 @@ def train(
         >>> ecgfed.train("cohort", "a-run", method="fedavg", rounds=2, local_steps=1)
         Run('a-run': fedavg, 2 of 2 rounds)
     """
+    passed_net = options.get("net")
+    if passed_net is not None and not isinstance(passed_net, str):
+        options["net"] = net_source(passed_net).origin  # type: ignore[arg-type]
+    own = merged(OwnFunctions, None, taken(options, OwnFunctions), "train")
     resolved, method_settings = resolve_options(config, options, settings)
+    net: PassedNet = passed_net or resolved.net  # type: ignore[assignment]
     if resume and overwrite:
         raise OptionError(f"{param('resume')} and {param('overwrite')}", "both given", "one of them", code="conflict")
     if tensorboard is not None:
@@ -79,9 +87,9 @@ def train(
     folder = Path(out) if out is not None else default_out(opened, resolved)
     with run_folder(folder, resume=resume, overwrite=overwrite) as target:
         if resume:
-            run, opened = _resume(folder, opened, resolved, method_settings, progress)
+            run, opened = _resume(folder, opened, resolved, method_settings, own, net, progress)
         else:
-            run = _create(target, opened, resolved, method_settings)
+            run = _create(target, opened, resolved, method_settings, own, net)
         run_session(
             run,
             opened,
@@ -91,6 +99,7 @@ def train(
             tensorboard=None if tensorboard is None else Path(tensorboard),
             progress=progress,
             should_stop=should_stop,
+            own=own,
         )
     return run
 
@@ -151,11 +160,19 @@ def train_seeds(
     return runs
 
 
-def _create(target: RunFolder, cohort: Cohort, config: TrainConfig, settings: Mapping[str, SettingValue]) -> Run:
+def _create(
+    target: RunFolder,
+    cohort: Cohort,
+    config: TrainConfig,
+    settings: Mapping[str, SettingValue],
+    own: OwnFunctions,
+    net: PassedNet,
+) -> Run:
     """Check the options, then create the run's folder."""
     if config.dp_at == SITE:
         problem = "site, of which a simulation has none"
         raise OptionError("dp_at", problem, "server or patient", "ecgfed federate", code="conflict")
+    settings = with_loss(settings)
     shape = len(cohort.classes), cohort.modality, cohort.rr_version if cohort.modality == "ecg" else 1
     leave_out, most = config.leave_out, config.most_per_class
     method, plan = build_method_and_plan(
@@ -163,27 +180,41 @@ def _create(target: RunFolder, cohort: Cohort, config: TrainConfig, settings: Ma
         settings,
         shape,
         lambda rr, weak: training_data(cohort, rr=rr, leave_out=leave_out, weak=weak, most_per_class=most),
+        own_net(net, cohort),
     )
     clients = plan.clients_per_round or len(cohort.federation)
-    device, engine = choose_engine(config.device, config.engine, config.slots, plan.batch_size, clients)
+    compute = config.device, config.engine, config.slots
+    device, engine = choose_engine(*compute, plan.batch_size, clients, method.net.stacking_problem)
     metadata = {
         "device": device,
         "engine": engine,
         "slots": config.slots,
         "eval_every": max(1, plan.rounds // 20) if config.eval_every is None else config.eval_every,
         "excluded": excluded_beats(cohort, plan.leave_out).as_json(),
+        **({OWN_FUNCTIONS: own.names()} if own.names() else {}),
+        **({LOSS_PIN: digest} if (digest := loss_sha256(str(settings.get("risk", "")))) else {}),
     }
     return target.create(lambda path: create_run(path, cohort, method, plan, metadata))
 
 
 def _resume(
-    out: Path, cohort: Cohort, config: TrainConfig, settings: Mapping[str, SettingValue], progress: ProgressReporter
+    out: Path,
+    cohort: Cohort,
+    config: TrainConfig,
+    settings: Mapping[str, SettingValue],
+    own: OwnFunctions,
+    net: PassedNet,
+    progress: ProgressReporter,
 ) -> tuple[Run, Cohort]:
     """Open a run to continue; refuse options that differ from those it was started with."""
     options = config.given_values()
-    run = warn_if_unpinned(open_run(out, options.get("method")), progress)
+    run = warn_if_unpinned(open_run(out, options.get("method"), net), progress)
+    if run.custom_net:
+        del options["net"]  # its file may have moved
+    own.check_resumed(out, run.meta)
     compute = {name: options.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
-    choose_engine(str(compute["device"] or "cpu"), str(compute["engine"] or "auto"), compute["slots"])
+    device, engine = str(compute["device"] or "cpu"), str(compute["engine"] or "auto")
+    choose_engine(device, engine, compute["slots"], stacking_problem=run.net.stacking_problem)
     stored: dict[str, object] = {
         **asdict(run.plan),
         **{"net" if name == "architecture" else name: value for name, value in asdict(run.net.spec).items()},
@@ -195,12 +226,18 @@ def _resume(
             problem = f"was begun with {name} {stored[name]}, not {value}"
             raise RunError(out, problem, action=action, parameter=name, code="contradiction")
     stored_settings = asdict(run.method.settings)
+    pinned = run.meta.get(LOSS_PIN)
+    settings = with_loss(settings, None if pinned is None else str(pinned))
+    if not is_loaded(str(stored_settings.get("risk", "")), pinned) and "risk" not in settings:
+        problem = f"was begun with the loss {stored_settings['risk']!s:.200}, somebody's own code"
+        action = f"pass {param('settings')} risk=FILE.py:NAME again"
+        raise RunError(out, problem, action=action, parameter="settings", code="code-not-loaded")
     requested_settings = asdict(make_settings(run.method.settings_type, {**stored_settings, **settings}))
     for name, value in requested_settings.items():
         if value != stored_settings[name]:
             problem = f"was begun with {name}={stored_settings[name]}, not {value}"
             raise RunError(out, problem, action=f"leave {param('settings')} {name} out", code="contradiction")
-    cohort = run.cohort(cohort.path)
+    cohort = run.cohort(cohort)
     plan = run.plan
     passes, rounds = options.get("passes"), options.get("rounds")
     if passes is not None:

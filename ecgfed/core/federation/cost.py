@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from ecgfed.base.plugins import names_code
 from ecgfed.core.federation.client_round import prepared
 from ecgfed.core.federation.communication_log import record_communication
 from ecgfed.core.federation.data import TrainingData
@@ -92,8 +93,15 @@ def round_bytes(method: Method, plan: TrainPlan, clients: int) -> dict[int, tupl
     some = min(clients or MOST_CLIENTS, MOST_CLIENTS)
     short = replace(plan, local_epochs=None, local_steps=1, batch_size=2, clients_per_round=None, leave_out="nothing")
     rounds = sorted({1, *(max(1, round(plan.rounds * (i + 1) / MEASURED)) for i in range(MEASURED))})
-    log = record_communication(method, flat_federation(some, method.net), short, rounds)
+    log = record_communication(without_own_loss(method), flat_federation(some, method.net), short, rounds)
     return {number: (log.down_bytes(i), log.up_bytes(i)) for i, number in enumerate(rounds)}
+
+
+def without_own_loss(method: Method) -> Method:
+    """Return the method with cross-entropy in place of a user's own loss: neither bytes nor states depend on it."""
+    if not names_code(str(getattr(method.settings, "risk", ""))):
+        return method
+    return type(method)(method.net, replace(method.settings, risk="ce"))
 
 
 def flat_federation(clients: int, net: Net | None = None) -> TrainingData:
@@ -106,13 +114,13 @@ def flat_federation(clients: int, net: Net | None = None) -> TrainingData:
     beats_each = 2 + VALID_EACH
     classes = CLASSES if net is None else net.spec.classes
     shape = (clients * beats_each, *((1, 256) if net is None else net.input_shape))
-    images = net is not None and net.input_type is torch.uint8
+    dtype = np.float32 if net is None else getattr(np, str(net.input_type).removeprefix("torch."))
     starts = np.arange(clients) * beats_each
     valid = np.arange(clients * VALID_EACH).reshape(clients, VALID_EACH)
     return TrainingData(
         clients=np.arange(clients),
         rows={client: np.arange(start, start + 2) for client, start in enumerate(starts)},
-        examples=np.zeros(shape, np.uint8) if images else np.zeros(shape, np.float32),
+        examples=np.zeros(shape, dtype),
         rr=np.zeros((clients * beats_each, net.spec.rr_count), np.float32) if net is not None and net.spec.rr else None,
         label=np.concatenate([np.tile([0, min(1, classes - 1)], (clients, 1)), valid % classes], axis=1).ravel(),
         classes=classes,

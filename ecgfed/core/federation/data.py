@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ecgfed.base.errors import CohortError
 from ecgfed.core.config import PrivacyConfig
 from ecgfed.core.federation.augment import augment
+from ecgfed.core.federation.own_functions import Augmentation, augmented
 from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.methods.base import Batch, Method
 from ecgfed.core.nets.net import Inputs
@@ -51,7 +52,8 @@ class TrainingData:
     Attributes:
         clients: (M,) int64 client numbers that take part.
         rows: client number -> (beats,) rows of the arrays below.
-        examples: (N, 1, 256) float32 millivolt, or images (N, 3, 32, 32) uint8; often memory-mapped.
+        examples: (N, 1, 256) float32 millivolt, images (N, 3, 32, 32) uint8, or arrays of another shape, float32, uint8
+            or int64; often memory-mapped.
         rr: (N, features) float32 RR features, or None for a net without RR.
         label: (N,) class numbers.
         classes: number of classes.
@@ -61,11 +63,12 @@ class TrainingData:
         excluded: number of a weak client -> (classes,) bool, which its beats, without a label, are not of.
         most_per_class: examples of each class that an epoch of a client draws at most; None draws all. Beats without a
             label are a class of their own.
+        augmentation: a user's function that varies training batches; None for none.
     """
 
     clients: NDArray[np.int64]
     rows: dict[int, NDArray[np.int64]]
-    examples: NDArray[np.float32] | NDArray[np.uint8]
+    examples: NDArray[np.float32] | NDArray[np.uint8] | NDArray[np.int64]
     rr: NDArray[np.float32] | None
     label: NDArray[np.integer]
     classes: int
@@ -74,6 +77,7 @@ class TrainingData:
     times: BeatTimes | None = None
     excluded: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
     most_per_class: int | None = None
+    augmentation: Augmentation | None = None
 
     @property
     def train_examples(self) -> NDArray[np.int64]:
@@ -192,7 +196,7 @@ def excluded_beats(cohort: Cohort, leave_out: str) -> Exclusions:
 
 
 def _times(cohort: Cohort) -> BeatTimes | None:
-    if cohort.modality == "image":
+    if cohort.modality != "ecg":
         return None
     records = cohort.meta["records"]
     names = tuple(f"{r['name']} in lead {r['lead']}" if FIRST_LEAD in r else str(r["name"]) for r in records)
@@ -251,6 +255,8 @@ def local_batches(
             batch = replace(data.batch(rows), counts=counts, excluded=excluded)
             if plan.augment:  # the place in the client's stream decides, so that a resumed run draws the same
                 batch = augment(batch, np.random.default_rng([plan.seed, 4, client, beats_used]))
+            if data.augmentation is not None:
+                batch = augmented(batch, data.augmentation, np.random.default_rng([plan.seed, 5, client, beats_used]))
             batches.append(batch)
             beats_used += len(rows)
         yield tuple(batches)

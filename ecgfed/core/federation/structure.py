@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from ecgfed.core.federation.client_round import ClientResult, ClientWork, prepared
-from ecgfed.core.federation.cost import flat_federation
+from ecgfed.core.federation.cost import flat_federation, without_own_loss
 from ecgfed.core.federation.data import TrainingData, local_batches
 from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.federation.train import initial_state, train
@@ -80,6 +80,7 @@ def structures_of(method: Method, plan: TrainPlan) -> Structures:
         clients_per_round=None,
         leave_out="nothing",
     )
+    method = without_own_loss(method)
     start = _structure(initial_state(method, plan).server)
     # the last round after the first one, and without it, as for a client that joins late
     clients, servers = _trial(method, plan, 2, (1, plan.rounds))

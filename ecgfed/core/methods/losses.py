@@ -33,7 +33,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ecgfed.base.errors import OptionError, param
+from ecgfed.base.plugins import names_code
 from ecgfed.core.methods.interface import Batch, cross_entropy, row_mean
+from ecgfed.core.methods.own_losses import own_loss
 from ecgfed.core.methods.settings import Settings, choice, ranged
 from ecgfed.core.nets.layers import Params, linear
 
@@ -46,7 +48,7 @@ class LossSettings(Settings):
 
     Attributes:
         risk: loss of local training: ``ce`` is cross-entropy, ``ir`` weights it by class, ``ldam``, ``cdt`` and ``bsm``
-            shift or scale the logits by class, ``meta-bsm`` learns by how much.
+            shift or scale the logits by class, ``meta-bsm`` learns by how much; or your own (``own_losses.py``).
         gamma: strength of the loss (gamma); 1 is right for bsm, the other papers tune it on a validation split. With
             meta-bsm the initial value.
         meta_lr: learning rate of gamma and of the weighting net of meta-bsm.
@@ -56,7 +58,7 @@ class LossSettings(Settings):
         label_smoothing: share of a label that goes to all classes alike (Szegedy et al. 2016); risk ce only.
     """
 
-    risk: str = choice("ce", LOSS_NAMES)
+    risk: str = choice("ce", LOSS_NAMES, or_code=True)
     gamma: float = ranged(1.0, 0, 100)
     meta_lr: float = ranged(0.01, 0, 100)
     meta_beats: int = ranged(10, 1, 1000)
@@ -111,6 +113,8 @@ def batch_loss(logits: Tensor, batch: Batch, settings: LossSettings) -> Tensor:
         if batch.balance is None:
             raise ValueError("risk meta-bsm needs the client's learned loss parameters with every batch")
         return meta_balanced_loss(logits, batch.label, batch.counts, batch.balance, batch.weight)
+    if names_code(settings.risk):
+        return row_mean(own_loss(settings.risk, logits, batch.label, batch.counts), batch.weight)
     balanced = balanced_logits(logits, batch.label, batch.counts, settings)
     values = F.cross_entropy(balanced, batch.label, reduction="none")
     if settings.risk == "ir":

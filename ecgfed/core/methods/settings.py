@@ -31,9 +31,9 @@ def ranged(default: Number, low: float, high: float) -> Number:
     return dataclasses.field(default=default, metadata={LIMITS: Range(low, high)})
 
 
-def choice(default: str, options: Iterable[str]) -> str:
-    """Return a dataclass field for one of several strings."""
-    return dataclasses.field(default=default, metadata={LIMITS: Choice(tuple(options))})
+def choice(default: str, options: Iterable[str], *, or_code: bool = False) -> str:
+    """Return a dataclass field for one of several strings, or with ``or_code`` for a user's own ``FILE.py:NAME``."""
+    return dataclasses.field(default=default, metadata={LIMITS: Choice(tuple(options), or_code)})
 
 
 @dataclass(frozen=True)

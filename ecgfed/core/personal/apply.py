@@ -15,13 +15,21 @@ from ecgfed.core.methods.base import Batch, Tree
 from ecgfed.core.methods.models import Pipeline
 from ecgfed.core.nets.layers import Params
 from ecgfed.core.personal.base import PatientBeats, Personal
-from ecgfed.core.personal.registry import FROM_METHOD
+from ecgfed.core.personal.registry import FROM_METHOD, personal_by_name
 from ecgfed.core.runs.run import Run
 
 
-def personal_name(run: Run, requested: str | None) -> str:
-    """Return the name of a run's personal models: the requested ones, or by default those of its method."""
-    return run.method.personal if requested is None else requested
+def personal_of(run: Run, requested: str | type | None) -> tuple[str, Personal | None]:
+    """Return the name of a run's personal models and what fits them, None for the method's own.
+
+    Args:
+        requested: as in ``personal_by_name``; None for those of the run's method.
+
+    Raises:
+        OptionError: as ``personal_by_name``.
+    """
+    fitter = personal_by_name(run.method.personal if requested is None else requested)
+    return FROM_METHOD if fitter is None else fitter.name, fitter
 
 
 @dataclass(frozen=True)

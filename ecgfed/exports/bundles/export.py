@@ -19,8 +19,7 @@ from ecgfed.core.federation.data import training_data
 from ecgfed.core.federation.state import State
 from ecgfed.core.methods.models import Ensemble, Model, Pipeline, with_offsets
 from ecgfed.core.nets.net import Inputs
-from ecgfed.core.personal.apply import PersonalModels, personal_name
-from ecgfed.core.personal.registry import personal_by_name
+from ecgfed.core.personal.apply import PersonalModels, personal_of
 from ecgfed.core.runs.evaluations import check_result
 from ecgfed.core.runs.run import Run
 from ecgfed.core.runs.tree_files import save_tree
@@ -84,12 +83,10 @@ def export_bundle(
         OptionError: a certainty of held-out patients, of whom there are too few.
     """
     chosen = merged(BundleOptions, None, options, "export_bundle")
-    clients, how = () if chosen.global_only else cohort.federation, personal_name(run, chosen.personal)
+    clients = () if chosen.global_only else cohort.federation
+    how, fitter = personal_of(run, chosen.personal)
     personal_models = PersonalModels(
-        run,
-        state,
-        personal_by_name(how),
-        lambda: training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out),
+        run, state, fitter, lambda: training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
     )
     scores = _scores(run, state, chosen.protocol, how)
 
@@ -167,6 +164,10 @@ def write_bundle(
         personal: kind of the personal models, for the manifest.
     """
     net, method = run.net, run.method
+    if cohort.modality == "array":
+        shape = " x ".join(map(str, net.input_shape))
+        expected = "windows of 1 x 256 or images of 3 x 32 x 32, which a bundle describes to a device"
+        raise BundleError(run.path, f"takes examples of {shape}", expected, "write it as ONNX with torch.onnx.export")
     global_model = method.global_model(
         state.server, (run.client_state(state, client.index) for client in cohort.federation), options.protocol
     )
@@ -311,7 +312,7 @@ def _manifest_metadata(run: Run, cohort: Cohort, state: State) -> dict[str, Any]
         "method": run.method.name,
         "settings": run.meta["settings"],
         "rounds": state.round,
-        "net": run.meta["net"],
+        "net": {**run.meta["net"], "architecture": run.net.spec.architecture.rpartition("/")[2]},
         "cohort": {"kind": meta["kind"], "fingerprint": cohort.fingerprint, "split": meta["split"]},
         "classes": list(cohort.classes),
         "label_map": cohort.labels.as_json(),

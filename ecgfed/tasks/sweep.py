@@ -1,0 +1,368 @@
+"""``sweep``: train every combination of some settings, and compare them on validation data."""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ecgfed.base.errors import DivergedError, OptionError, RunError, param
+from ecgfed.base.files import read_json, write_json
+from ecgfed.base.fsync import make_folder
+from ecgfed.base.locks import locked
+from ecgfed.base.options import flat_options, merged, options_of, taken
+from ecgfed.base.text import count_of, did_you_mean
+from ecgfed.core.config import TrainConfig
+from ecgfed.core.evaluation.result import SCENARIOS, Scores, with_spread
+from ecgfed.core.evaluation.tables import columns_of, to_frame
+from ecgfed.core.methods.own_losses import with_loss
+from ecgfed.core.methods.registry import method_by_name, name_of
+from ecgfed.core.methods.settings import make_settings, read_setting, settings_of
+from ecgfed.core.runs.document import typed
+from ecgfed.core.runs.own_functions import OwnFunctions
+from ecgfed.domain.cohort.cohort import Cohort, open_cohort
+from ecgfed.tasks.evaluate import evaluate
+from ecgfed.tasks.progress import SILENT, ProgressReporter
+from ecgfed.tasks.train import train_seeds
+from ecgfed.tasks.train_options import SettingValue, resolve_options
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FILE_NAME = "sweep.json"
+SCHEMA_VERSION = 1
+#: Maximum number of combinations, against typing errors.
+MOST = 1000
+Values = dict[str, SettingValue]
+
+
+@dataclass(frozen=True)
+class SweepRow:
+    """A combination and its scores on validation data.
+
+    Attributes:
+        values: value of each swept name.
+        folder: name of the folder of its runs, one a seed, in the sweep's.
+        scores: scenario -> (seeds,) macro-F1; empty if training failed.
+        problem: why training failed, or "".
+    """
+
+    values: Values
+    folder: str
+    scores: dict[str, list[float]]
+    problem: str = ""
+
+    def mean(self, score: str) -> float:
+        """Return the mean over seeds of a score; minus infinity if training failed."""
+        values = self.scores.get(score, ())
+        return sum(values) / len(values) if values else float("-inf")
+
+
+@dataclass(frozen=True, repr=False)
+class Sweep:
+    """Result of ``sweep``.
+
+    Attributes:
+        path: its folder.
+        score: the scenario by which rows are ordered.
+        names: the swept names.
+        seeds: of each combination.
+        rows: the finished combinations, best first.
+        combinations: number of all combinations.
+    """
+
+    path: Path
+    score: str
+    names: tuple[str, ...]
+    seeds: tuple[int, ...]
+    rows: tuple[SweepRow, ...]
+    combinations: int
+
+    def __repr__(self) -> str:
+        progress = f"{len(self.rows)} of {count_of(self.combinations, 'combination')}"
+        best = f", best {self.written(self.rows[0], self.score)} with {self.best}" if self.finished_rows else ""
+        return f"Sweep({str(self.path)!r}: {progress}{best})"
+
+    @property
+    def finished_rows(self) -> tuple[SweepRow, ...]:
+        """The rows that have scores."""
+        return tuple(row for row in self.rows if row.scores)
+
+    @property
+    def best(self) -> Values:
+        """The values of the best combination.
+
+        Raises:
+            RunError: no combination could be trained.
+        """
+        if not self.finished_rows:
+            raise RunError(self.path, "has no combination with scores", "one that trains", code="unfinished")
+        return dict(self.finished_rows[0].values)
+
+    def written(self, row: SweepRow, score: str) -> str:
+        """Return a score of a row as text: ``0.841``, with several seeds ``0.855 ± 0.015``, ``-`` without."""
+        return with_spread(row.scores.get(score, ()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the sweep, JSON-ready."""
+        return {
+            "sweep": str(self.path),
+            "split": "valid",
+            "score": self.score,
+            "seeds": list(self.seeds),
+            "combinations": self.combinations,
+            "rows": [asdict(row) for row in self.rows],
+        }
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return a frame of pandas: a row for each combination, best first, with the means over seeds.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        rows = [
+            {
+                **row.values,
+                **{name: row.mean(name) if row.scores else None for name in SCENARIOS},
+                "problem": row.problem,
+            }
+            for row in self.rows
+        ]
+        return to_frame(columns_of(rows), ())
+
+
+@flat_options(TrainConfig, OwnFunctions)
+def sweep(
+    cohort: Cohort | Path | str,
+    grid: Mapping[str, Sequence[SettingValue]],
+    out: Path | str,
+    *,
+    score: str = "T_g",
+    seeds: Sequence[int] = (0,),
+    config: TrainConfig | Path | str | None = None,
+    settings: Mapping[str, SettingValue] | None = None,
+    resume: bool = False,
+    workers: int | None = None,
+    progress: ProgressReporter = SILENT,
+    should_stop: Callable[[], bool] = lambda: False,
+    **options: object,
+) -> Sweep:
+    """Train every combination of a grid and score it on validation data; the test split is never read.
+
+    The best of many has a validation score that is too good; ``evaluate`` its run on the test split once, at the end.
+
+    Args:
+        cohort: an opened cohort, or its folder; its clients need validation beats.
+        grid: name -> values; a setting of the method (``lr``) or an option of ``train`` (``local_steps``, ``method``).
+        out: the folder of the sweep: ``sweep.json``, and a folder of runs for each combination.
+        score: the scenario that decides: ``T_g``, ``T_p``, ``T_r`` or ``T_l``; of several seeds their mean.
+        seeds: of each combination.
+        config: options of all combinations, as in ``train``.
+        settings: settings of all combinations, by name.
+        resume: continue the sweep in ``out``; finished combinations are not repeated, and values may be added.
+        workers: number of threads; default one per core.
+        progress: receives progress, notes and warnings.
+        should_stop: as in ``train``.
+        options: the fields of ``TrainConfig``, and those of ``OwnFunctions``.
+
+    Returns:
+        The combinations, best first; unfinished only if ``should_stop`` returned True. One that diverges has no scores
+        and says why.
+
+    Raises:
+        EcgfedError: an invalid argument or input; every combination is checked before the first is trained.
+
+    Examples:
+        >>> import ecgfed
+        >>> found = ecgfed.sweep("cohort", {"lr": [0.01, 0.05]}, "swept", method="fedavg", rounds=2)
+        >>> len(found.rows)
+        2
+    """
+    if score not in SCENARIOS:
+        raise OptionError("score", f"{score!r:.50}", f"one of {', '.join(SCENARIOS)}", code="unknown-choice")
+    out, seeds = Path(out), tuple(seeds)
+    if options.get("seed") is not None:
+        raise OptionError("seed", "given", "seeds=[...]", f"pass {param('seeds')}", code="conflict")
+    own = merged(OwnFunctions, None, taken(options, OwnFunctions), "sweep")
+    base, base_settings = resolve_options(config, options, settings)
+    trials = list(_trials(grid, base, base_settings))
+    opened = cohort if isinstance(cohort, Cohort) else open_cohort(Path(cohort))
+    if not len(opened.usable(opened.pool(1))):
+        raise OptionError("cohort", f"{opened.path} has no validation beats", "some, to compare by", code="no-beats")
+    fixed = _fixed(opened, base, base_settings, own, seeds)
+    make_folder(out)
+    with locked(out):
+        finished = _begin(out, fixed, resume=resume)
+        progress.note(
+            f"{count_of(len(trials), 'combination')} of {count_of(len(seeds), 'seed')}, scored on validation."
+        )
+        for number, trial in enumerate(trials, start=1):
+            if trial.folder in finished:
+                continue
+            progress.note(f"Combination {number} of {len(trials)}: {trial.text}")
+            row = _train(opened, trial, out, seeds, workers, progress, should_stop, own)
+            if row is None:
+                break
+            finished[trial.folder] = row
+            write_json(out / FILE_NAME, {**fixed, "rows": [asdict(one) for one in finished.values()]})
+    rows = [finished[trial.folder] for trial in trials if trial.folder in finished]
+    ordered = sorted(rows, key=lambda row: -row.mean(score))
+    return Sweep(out, score, tuple(grid), seeds, tuple(ordered), len(trials))
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A combination: its values, and the options and settings they make."""
+
+    values: Values
+    config: TrainConfig
+    settings: Values
+
+    @property
+    def text(self) -> str:
+        return ", ".join(f"{name}={_text(value)}" for name, value in self.values.items())
+
+    @property
+    def folder(self) -> str:
+        return "_".join(f"{name}-{_text(value)}" for name, value in sorted(self.values.items()))
+
+
+def _plain(value: Any) -> SettingValue:
+    """Return a value as JSON has it: of a class its name."""
+    return name_of(method_by_name(value)) if isinstance(value, type) else value
+
+
+def _text(value: object) -> str:
+    """Return a value as part of a file's name."""
+    return "".join(letter if letter.isalnum() or letter in ".+-" else "-" for letter in f"{value}")
+
+
+def _trials(
+    grid: Mapping[str, Sequence[SettingValue]], base: TrainConfig, base_settings: Mapping[str, SettingValue]
+) -> Iterator[_Trial]:
+    """Yield every combination, checked; raises OptionError."""
+    if not grid:
+        raise OptionError("grid", f"{grid!r:.100}", "name -> values", "such as {'lr': [0.01, 0.1]}")
+    for name, values in grid.items():
+        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+            raise OptionError("grid", f"{name}: {values!r:.100}", "a list of values")
+    combinations = 1
+    for values in grid.values():
+        combinations *= len(values)
+    if combinations > MOST:
+        raise OptionError("grid", f"{combinations:,} combinations", f"at most {MOST:,}")
+    trainable = {option.name: option for option in options_of(TrainConfig) if option.name != "seed"}
+    folders: set[str] = set()
+    for chosen in itertools.product(*grid.values()):
+        given = dict(zip(grid, chosen, strict=True))
+        of_train = {
+            name: value if isinstance(value, type) else read_setting(trainable[name], value)
+            for name, value in given.items()
+            if name in trainable
+        }
+        config, _ = resolve_options(base, of_train, None)
+        kind = method_by_name(config.method).settings_type
+        known = {setting.name: setting for setting in settings_of(kind)}
+        of_method = {name: value for name, value in given.items() if name not in trainable}
+        for name in of_method:
+            if name not in known:
+                action = did_you_mean(name, [*known, *trainable])
+                raise OptionError(
+                    f"{param('grid')} {name}", "is no setting or option", action=action, code="unknown-choice"
+                )
+        of_method = {name: read_setting(known[name], value) for name, value in of_method.items()}
+        settings = {**base_settings, **of_method}
+        make_settings(kind, with_loss(settings))
+        chosen_values = {name: _plain({**of_train, **of_method}[name]) for name in given}
+        trial = _Trial(chosen_values, config, settings)
+        if trial.folder in folders:
+            raise OptionError("grid", f"{trial.text} twice", "distinct values")
+        folders.add(trial.folder)
+        yield trial
+
+
+def _fixed(
+    cohort: Cohort, config: TrainConfig, settings: Mapping[str, SettingValue], own: OwnFunctions, seeds: Sequence[int]
+) -> dict[str, Any]:
+    """Return what all combinations have in common, JSON-ready, which a resumed sweep must have too."""
+    given = {name: _plain(value) for name, value in config.given_values().items()}
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "split": "valid",
+        "cohort": cohort.fingerprint,
+        "options": given,
+        "settings": with_loss(settings),
+        "own_functions": own.names(),
+        "seeds": list(seeds),
+    }
+
+
+def _begin(out: Path, fixed: Mapping[str, Any], *, resume: bool) -> dict[str, SweepRow]:
+    """Return the finished combinations of a sweep to continue, by folder; raises OptionError, RunError."""
+    file = out / FILE_NAME
+    if not file.is_file():
+        if any(part.name != ".lock" and not part.name.startswith(".") for part in out.iterdir()) and not resume:
+            raise OptionError(
+                "out", f"{out} is not empty", "a new folder", f"choose another {param('out')}", code="exists"
+            )
+        write_json(file, {**fixed, "rows": []})
+        return {}
+    if not resume:
+        action = f"pass {param('resume=True')}, or choose another {param('out')}"
+        raise OptionError("out", f"{out} holds a sweep", "a new folder", action, code="exists")
+    again = f"sweep into another {param('out')}"
+    stored = read_json(file, RunError)
+    for name, value in fixed.items():
+        if stored.get(name) != value:
+            problem = f"was begun with {name} {stored.get(name)!r:.150}, not {value!r:.150}"
+            raise RunError(file, problem, action=again, code="contradiction")
+    rows = (_row(row, file) for row in typed(stored, "rows", list, file, again))
+    return {row.folder: row for row in rows}
+
+
+def _row(row: object, file: Path) -> SweepRow:
+    """Return a row of ``sweep.json``; raises RunError."""
+    if not isinstance(row, dict):
+        raise RunError(file, f"has the row {row!r:.100}", "a JSON object")
+    scores = typed(row, "scores", dict, file)
+    for values in scores.values():
+        if not isinstance(values, list) or not all(isinstance(value, int | float) for value in values):
+            raise RunError(file, f"has the scores {scores!r:.100}", "lists of numbers")
+    return SweepRow(
+        typed(row, "values", dict, file), typed(row, "folder", str, file), scores, typed(row, "problem", str, file)
+    )
+
+
+def _train(
+    cohort: Cohort,
+    trial: _Trial,
+    out: Path,
+    seeds: Sequence[int],
+    workers: int | None,
+    progress: ProgressReporter,
+    should_stop: Callable[[], bool],
+    own: OwnFunctions,
+) -> SweepRow | None:
+    """Train and score a combination; None if it was stopped before its end."""
+    folder = out / trial.folder
+    try:
+        runs = train_seeds(
+            cohort,
+            seeds,
+            folder,
+            resume=True,
+            settings=trial.settings,
+            workers=workers,
+            progress=progress,
+            should_stop=should_stop,
+            **trial.config.given_values(),
+            **own.given_values(),
+        )
+    except DivergedError as problem:
+        progress.warn(f"{trial.text}: {problem}")
+        return SweepRow(trial.values, trial.folder, {}, str(problem))
+    if len(runs) < len(seeds) or any(run.store.rounds() < run.plan.rounds for run in runs):
+        return None
+    method = trial.config.method if isinstance(trial.config.method, type) or ":" in trial.config.method else None
+    scores: Scores = evaluate(folder, cohort=cohort, split="valid", local_models=False, method=method, workers=workers)
+    return SweepRow(trial.values, trial.folder, {name: scores.each(name) for name in SCENARIOS})

@@ -1,0 +1,160 @@
+"""``sweep``: every combination as ``train`` would train it, on validation data only, resumable."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support import Command, assert_refused
+
+import ecgfed
+from ecgfed.base.errors import OptionError, RunError
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.domain.cohort.cohort import Cohort
+from ecgfed.domain.cohort.split import TEST
+
+SHORT: dict[str, Any] = {"rounds": 2, "width": 0.34, "eval_every": 0, "batch_size": 8}
+GRID: dict[str, list[Any]] = {"lr": [0.01, 0.1], "local_steps": [1, 3]}
+
+
+@pytest.fixture(scope="module")
+def swept(cohort_path: Path, tmp_path_factory: pytest.TempPathFactory) -> ecgfed.Sweep:
+    out = tmp_path_factory.mktemp("sweep") / "sweep"
+    return ecgfed.sweep(cohort_path, GRID, out, method="fedavg", settings={"momentum": 0.5}, **SHORT)
+
+
+def test_each_combination_is_what_train_and_evaluate_say(
+    swept: ecgfed.Sweep, cohort_path: Path, tmp_path: Path
+) -> None:
+    expected = {}
+    for lr in GRID["lr"]:
+        for steps in GRID["local_steps"]:
+            settings = {"momentum": 0.5, "lr": lr}
+            options = {**SHORT, "method": "fedavg", "local_steps": steps, "settings": settings}
+            run = ecgfed.train(cohort_path, tmp_path / f"{lr}-{steps}", **options)
+            expected[lr, steps] = ecgfed.evaluate(run, split="valid", local_models=False)
+    assert {(row.values["lr"], row.values["local_steps"]) for row in swept.rows} == expected.keys()
+    for row in swept.rows:
+        scores = expected[row.values["lr"], row.values["local_steps"]]
+        assert row.scores == {name: scores.each(name) for name in ("T_g", "T_p", "T_r", "T_l")}
+    t_g = [row.mean("T_g") for row in swept.rows]
+    assert t_g == sorted(t_g, reverse=True)
+    best = max(expected, key=lambda key: expected[key].T_g)
+    assert expected[swept.best["lr"], swept.best["local_steps"]].T_g == expected[best].T_g  # type: ignore[index]
+
+
+def test_the_test_split_is_never_read(
+    cohort_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swept: ecgfed.Sweep
+) -> None:
+    asked: list[int] = []
+    pool, rows = Cohort.pool, Cohort.rows
+
+    def watched_pool(self: Cohort, split: int) -> Any:
+        asked.append(split)
+        return pool(self, split)
+
+    def watched_rows(self: Cohort, client: Any, split: int) -> Any:
+        asked.append(split)
+        return rows(self, client, split)
+
+    monkeypatch.setattr(Cohort, "pool", watched_pool)
+    monkeypatch.setattr(Cohort, "rows", watched_rows)
+    ecgfed.sweep(cohort_path, {"lr": [0.01]}, tmp_path / "sweep", method="fedavg", **SHORT)
+    assert asked
+    assert TEST not in asked
+    assert not list(swept.path.rglob("evaluation-test"))
+
+
+def test_it_goes_on_where_it_stopped(cohort_path: Path, tmp_path: Path, swept: ecgfed.Sweep) -> None:
+    """Stopped in the second combination after its first round, and ends as the one that was not."""
+    rounds: list[int] = []
+    options = {"method": "fedavg", "settings": {"momentum": 0.5}, **SHORT}
+    part = ecgfed.sweep(
+        cohort_path,
+        GRID,
+        tmp_path / "sweep",
+        callbacks=[lambda record: rounds.append(record["round"])],
+        should_stop=lambda: len(rounds) >= 2,
+        **options,
+    )
+    assert len(part.rows) == 1
+    assert part.combinations == 4
+    with pytest.raises(OptionError, match="holds a sweep"):
+        ecgfed.sweep(cohort_path, GRID, tmp_path / "sweep", **options)
+    with pytest.raises(RunError, match="was begun with options"):
+        ecgfed.sweep(cohort_path, GRID, tmp_path / "sweep", resume=True, **{**options, "rounds": 3})
+    again: list[int] = []
+    whole = ecgfed.sweep(
+        cohort_path,
+        GRID,
+        tmp_path / "sweep",
+        resume=True,
+        callbacks=[lambda record: again.append(record["round"])],
+        **options,
+    )
+    assert [row.scores for row in whole.rows] == [row.scores for row in swept.rows]
+    assert len(rounds) + len(again) in (8, 9)  # a round that was not saved may be repeated
+    third = ecgfed.sweep(cohort_path, GRID, tmp_path / "sweep", resume=True, **options)
+    assert third.to_dict() == whole.to_dict()
+
+
+def test_several_seeds_and_a_class(cohort_path: Path, tmp_path: Path) -> None:
+    grid = {"method": [FedAvg, "local"]}
+    result = ecgfed.sweep(cohort_path, grid, tmp_path / "sweep", seeds=[0, 1], score="T_p", local_steps=1, **SHORT)
+    assert {row.values["method"] for row in result.rows} == {"fedavg", "local"}
+    for row in result.rows:
+        scores = ecgfed.evaluate(result.path / row.folder, split="valid", local_models=False)
+        assert row.scores["T_p"] == scores.each("T_p")
+        assert row.mean("T_p") == pytest.approx(scores.T_p)
+    frame = result.to_pandas()
+    assert frame["T_p"].is_monotonic_decreasing
+    assert json.loads((result.path / "sweep.json").read_text())["seeds"] == [0, 1]
+
+
+@pytest.mark.filterwarnings("ignore::ecgfed.EcgfedWarning")
+def test_a_combination_that_diverges_has_no_scores(cohort_path: Path, tmp_path: Path) -> None:
+    options = {**SHORT, "rounds": 6, "local_steps": 8, "norm": "none"}
+    grid = {"lr": [100.0, 0.01]}
+    result = ecgfed.sweep(cohort_path, grid, tmp_path / "sweep", method="fedavg", **options)
+    good, bad = result.rows
+    assert (good.values, good.problem) == ({"lr": 0.01}, "")
+    assert not bad.scores
+    assert "not finite" in bad.problem or "nan" in bad.problem or "inf" in bad.problem
+    assert result.best == {"lr": 0.01}
+    assert np.isnan(result.to_pandas()["T_g"].iloc[1])
+
+
+@pytest.mark.parametrize(
+    ("grid", "more", "words"),
+    [
+        ({}, {}, "name -> values"),
+        ({"lr": 0.1}, {}, "a list of values"),
+        ({"lr": []}, {}, "a list of values"),
+        ({"lr": [0.1, 0.1]}, {}, "distinct values"),
+        ({"learning_rate": [0.1]}, {}, "did you mean lr"),
+        ({"seed": [0, 1]}, {}, "no setting or option"),
+        ({"lr": [0.1, -1]}, {}, "0 to 100"),
+        ({"local_steps": [1, 2.5]}, {}, "a whole number"),
+        ({"lr": [0.1]}, {"score": "T_x"}, "one of T_g"),
+        ({"lr": [0.1]}, {"seed": 3}, "pass seeds"),
+    ],
+)
+def test_what_cannot_be_swept_is_refused_before_anything_is_trained(
+    cohort_path: Path, tmp_path: Path, grid: Any, more: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(OptionError, match=words):
+        ecgfed.sweep(cohort_path, grid, tmp_path / "sweep", method="fedavg", **{**SHORT, **more})
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_on_the_command_line(ecgfed: Command, cohort_path: Path, tmp_path: Path, swept: Any) -> None:
+    command = ["sweep", str(cohort_path), "--out", str(tmp_path / "sweep"), "--method", "fedavg", "--rounds", "2"]
+    command += ["--width", "0.34", "--eval-every", "0", "--batch-size", "8", "--set", "momentum=0.5"]
+    done = ecgfed(*command, "--grid", "lr=0.01,0.1", "--grid", "local-steps=1,3", "--json")
+    rows = json.loads(done.out)["rows"]
+    assert [(row["values"], row["scores"]) for row in rows] == [(row.values, row.scores) for row in swept.rows]
+    text = ecgfed(*command, "--grid", "lr=0.01,0.1", "--grid", "local-steps=1,3", "--resume").out
+    assert f"{swept.rows[0].mean('T_g'):.3f}" in text
+    assert_refused(ecgfed(*command, "--grid", "lr"), "NAME=VALUE")
+    assert_refused(ecgfed(*command, "--grid", "lr=1"), "holds a sweep")

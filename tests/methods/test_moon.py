@@ -11,7 +11,7 @@ MU, TAU = 0.8, 0.4
 
 def test_moon_is_a_plain_loop() -> None:
     with small.doubled():
-        method, state = small.run(Moon, mu=MU, temperature=TAU)
+        _, state = small.run(Moon, mu=MU, temperature=TAU)
         net, data = small.net(), small.federation()
         w = net.initial(small.PLAN.seed)
         previous = [w] * len(small.LABELS)

@@ -1,7 +1,7 @@
 r"""FedNova (Wang et al., NeurIPS 2020, arXiv 2007.07481): changes are averaged per local step, whatever their number.
 
-A client of :math:`\tau_i` local steps has moved by :math:`w - w_i = \eta\, G_i a_i`, where :math:`G_i` has a gradient of
-each step as a column and :math:`a_i` says how much each of them counts in the sum. With momentum :math:`\rho`
+After :math:`\tau_i` local steps a client has moved by :math:`w - w_i = \eta\, G_i a_i`, where :math:`G_i` has the
+gradient of each step as a column and :math:`a_i` says how much each of them counts in the sum. With momentum :math:`\rho`
 (section 4):
 
 .. math::

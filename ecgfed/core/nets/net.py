@@ -12,6 +12,7 @@ from torch import Tensor
 from ecgfed.base.errors import OptionError, param
 from ecgfed.core.config import NETS, NetOptions
 from ecgfed.core.nets.layers import GROUPS, Initialiser, Params, linear
+from ecgfed.core.nets.neighbours import neighbour_logits
 from ecgfed.core.nets.personal_head import gated_logits, kernel_logits, linear_logits, prototype_distance
 
 #: More than there are annotation codes, and few enough that the head of an untrusted run fits into memory.
@@ -149,10 +150,10 @@ class Net(ABC):
     Functions by role: ``extractor`` (Inputs -> features (B, features)), ``head`` (features -> logits
     (B, classes)), ``model`` (Inputs -> logits), ``decoupled`` (Inputs -> logits of a model with a personal head beside
     the generic one, Fed-RoD); of a patient's model on frozen features (``ecgfed.core.nets.personal_head``)
-    ``describer`` (Inputs -> descriptions (B, described)), ``linear`` (features -> logits), ``kernel`` and ``gated``
-    (descriptions -> logits); beside them ``far`` (Inputs -> distances (B, 1) from typical examples). A subclass defines
-    the extractor, ``features``, ``shape`` if it has one, and ``hidden``, the hidden features of the two-layer head or 0
-    for a head of one layer.
+    ``describer`` (Inputs -> descriptions (B, described)), ``linear`` and ``neighbours`` (features -> logits),
+    ``kernel`` and ``gated`` (descriptions -> logits); beside them ``far`` (Inputs -> distances (B, 1) from typical
+    examples). A subclass defines the extractor, ``features``, ``shape`` if it has one, and ``hidden``, the hidden
+    features of the two-layer head or 0 for a head of one layer.
     """
 
     #: name, shape and dtype of one row of the first input in exported graphs
@@ -171,6 +172,7 @@ class Net(ABC):
             "linear": linear_logits,
             "kernel": kernel_logits,
             "gated": self.gated,
+            "neighbours": self.neighbours,
             "far": self.prototype_distance,
         }
 
@@ -228,6 +230,10 @@ class Net(ABC):
     def gated(self, params: Params, described: Tensor) -> Tensor:
         """Logits (B, classes) of descriptions (B, described): the patient's kernel machine, or the global head."""
         return gated_logits(params, described, self.classify(params, described[:, : self.features]))
+
+    def neighbours(self, params: Params, features: Tensor) -> Tensor:
+        """Logits (B, classes) of features (B, features): the patient's nearest beats, mixed with the global head."""
+        return neighbour_logits(params, features, self.classify(params, features))
 
     def prototype_distance(self, params: Params, inputs: Inputs) -> Tensor:
         """Return distances (B, 1) of the examples' shapes to the nearest prototype."""

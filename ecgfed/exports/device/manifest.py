@@ -52,6 +52,7 @@ CHAINS = (
     ["ensemble"],
     ["extractor", "head"],
     ["extractor", "linear"],
+    ["extractor", "neighbours"],
     ["describer", "kernel"],
     ["describer", "gated"],
     ["decoupled"],

@@ -1,13 +1,13 @@
 r"""FedNova (Wang et al., NeurIPS 2020, arXiv 2007.07481): changes are averaged per local step, whatever their number.
 
 After :math:`\tau_i` local steps a client has moved by :math:`w - w_i = \eta\, G_i a_i`, where :math:`G_i` has the
-gradient of each step as a column and :math:`a_i` says how much each of them counts in the sum. With momentum :math:`\rho`
-(section 4):
+gradient of each step as a column and :math:`a_i` says how much each of them counts in the sum. With momentum
+:math:`\rho` (section 4):
 
 .. math::
     \lVert a_i \rVert_1 = \frac{1}{1 - \rho} \Big(\tau_i - \frac{\rho (1 - \rho^{\tau_i})}{1 - \rho}\Big)
 
-Server (equation 5, with the choice of :math:`\tau_\text{eff}` of the official code):
+Server (with the choice of :math:`\tau_\text{eff}` of the official code):
 
 .. math::
     d_i = \frac{w - w_i}{\lVert a_i \rVert_1}, \qquad \tau_\text{eff} = \sum_i p_i \lVert a_i \rVert_1, \qquad
@@ -60,5 +60,5 @@ class FedNova(FedAvg):
         mean = weighted_mean(returned.tree["model"], share)
         w = trainable(server["model"])
         change = {name: returned.tree["model"][name] - value for name, value in w.items()}
-        moved = plus(w, weighted_mean(change, effective * share / steps))  # equation 5
+        moved = plus(w, weighted_mean(change, effective * share / steps))  # w - tau_eff sum p_i d_i
         return server_step(server, {**mean, **moved}, self.settings, returned.progress)

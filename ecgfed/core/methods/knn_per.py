@@ -1,7 +1,7 @@
 r"""kNN-Per (Marfoq et al., ICML 2022, arXiv 2111.09360): FedAvg, and nearest neighbours among a patient's own beats.
 
 The federation trains the global model h alone. A client then stores the global model's features of its own examples,
-and its model is the mixture (equations 7 and 8)
+and its model is the mixture (section 3)
 
 .. math::
     h_m(x) = \lambda_m\, h_m^\text{kNN}(x) + (1 - \lambda_m)\, h(x)

@@ -2,7 +2,8 @@
 
 The patient's model (equation in ``ecgfed.core.nets.neighbours``) compares the frozen extractor's features of a beat
 with those of the patient's training beats, its datastore, and mixes the classes of the nearest with the global model's
-probabilities. The share of the neighbours, lambda, is the one of the grid with most correct validation beats, the smallest of several.
+probabilities. The share of the neighbours, lambda, is the one of the grid with most correct validation beats, the
+smallest of several.
 
 Departures from the paper: the datastore has room for 512 beats, drawn at random where the patient has more; without
 validation beats lambda is 0.5.

@@ -1,0 +1,134 @@
+r"""FedALA (Zhang et al., AAAI 2023, arXiv 2212.01197): each client learns how much of the global model it takes.
+
+Before local training, a client mixes the received model :math:`\Theta` into its own last model :math:`\Theta_i`, with a
+weight for each parameter of the p last layers; all other layers are received as they are:
+
+.. math::
+    \hat\Theta_i &= \Theta_i + (\Theta - \Theta_i) \odot [1;\, W_i], \qquad W_i \in [0, 1] \\
+    W_i &\leftarrow \operatorname{clip}\big(W_i - \eta\, \nabla_{\hat\Theta_i} \mathcal{L}(\hat\Theta_i)
+      \odot (\Theta - \Theta_i),\, 0,\, 1\big)
+
+The weights start at 1, FedAvg's choice. They are learned on a random share of the client's training beats: the first
+time until the losses of ten passes differ by less than ``threshold``, from then on by one pass a round. Nothing is
+learned while the received model is the client's own, as in the first round. The server averages the trained models by
+data share; a client's model is the one after its local training.
+
+Departures from the paper: momentum in local SGD; running statistics are received, not mixed; at most ``passes`` passes
+the first time; the server may take its step with an optimizer of its own (``server_optimizer``).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ecgfed.core.methods.communication import CommunicationSpec, Stored
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.interface import Batch, ClientInfo, Requirements, Tree
+from ecgfed.core.methods.local_sgd import gradients, zeros_like
+from ecgfed.core.methods.losses import batch_loss
+from ecgfed.core.methods.models import Pipeline, Stage
+from ecgfed.core.methods.server_sgd import FederatedSgdSettings
+from ecgfed.core.methods.settings import ranged
+from ecgfed.core.nets.layers import Params, trainable
+
+#: Passes whose losses decide whether the weights have converged.
+COMPARED = 10
+
+
+@dataclass(frozen=True)
+class FedAlaSettings(FederatedSgdSettings):
+    """Settings of FedALA; defaults are the paper's.
+
+    Attributes:
+        layers: number of last layers that are mixed (p).
+        ala_share: share of the training beats on which the weights are learned, drawn anew in each round (s).
+        ala_lr: their learning rate (eta).
+        ala_batch: beats per step of the weights.
+        threshold: standard deviation of the losses of ten passes below which the first learning ends.
+        passes: maximum number of passes of the first learning.
+    """
+
+    layers: int = ranged(1, 1, 1000)
+    ala_share: float = ranged(0.8, 0.001, 1)
+    ala_lr: float = ranged(1.0, 0, 1e4)
+    ala_batch: int = ranged(64, 1, 100_000)
+    threshold: float = ranged(0.1, 0, 1e4)
+    passes: int = ranged(50, 1, 10_000)
+
+
+class FedAla(FedAvg):
+    """FedAvg whose clients begin with a learned mixture of the global model and their own."""
+
+    name: ClassVar[str] = "fedala"
+    communication: ClassVar[CommunicationSpec] = replace(
+        FedAvg.communication,
+        title="FedALA",
+        reference="Zhang et al., AAAI 2023",
+        stores=(
+            Stored("model", "local model", "as it is"),
+            Stored("weights", "how much of the global model it takes"),
+            Stored("learned", "whether it has learned that before"),
+        ),
+    )
+    settings_type: ClassVar[type] = FedAlaSettings
+    requirements = Requirements(training=True)
+
+    def client_start(self, initial: Params) -> Tree:
+        ones = {name: torch.ones_like(value) for name, value in self._mixed(initial).items()}
+        return {"model": initial, "weights": ones, "learned": torch.tensor(False)}
+
+    def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
+        received, own, weights = message["model"], client_state["model"], client_state["weights"]
+        learned = client_state["learned"]
+        if any(not torch.equal(received[name], own[name]) for name in weights):
+            weights = self._learn(received, own, weights, info, first=not bool(learned))
+            learned = torch.ones_like(learned)
+        model = {**received, **mixture(received, own, weights)}
+        return {"model": model, "velocity": zeros_like(model), "weights": weights, "learned": learned}
+
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+        kept = {"model": state["model"], "weights": state["weights"], "learned": state["learned"]}
+        return {"model": state["model"]}, kept
+
+    def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
+        return Pipeline((Stage("model", client_state["model"], shared=False),))
+
+    def _mixed(self, model: Params) -> Params:
+        """Return the trainable entries of the p last layers of a model whose entries are in the net's order."""
+        layers = list(dict.fromkeys(name.rpartition(".")[0] for name in model))[-self.settings.layers :]
+        return {name: value for name, value in trainable(model).items() if name.rpartition(".")[0] in layers}
+
+    def _learn(self, received: Params, own: Params, weights: Params, info: ClientInfo, *, first: bool) -> Params:
+        """Return the weights W_i after this round's learning."""
+        losses: list[float] = []
+        while True:
+            for batch in self._beats(info):
+
+                def objective(w: Params, batch: Batch = batch) -> tuple[Tensor, Params]:
+                    logits = self.net.logits({**received, **mixture(received, own, w)}, batch.inputs)
+                    return batch_loss(logits, batch, self.settings), {}
+
+                # the derivative by W is that by the mixture, times (received - own)
+                gradient, loss, _ = gradients(objective, weights)
+                weights = {n: (w - self.settings.ala_lr * gradient[n]).clamp(0, 1) for n, w in weights.items()}
+            losses.append(float(loss))
+            converged = len(losses) > COMPARED and float(np.std(losses[-COMPARED:])) < self.settings.threshold
+            if not first or converged or len(losses) == self.settings.passes:
+                return weights
+
+    def _beats(self, info: ClientInfo) -> Iterator[Batch]:
+        """Yield this round's random share of the client's training beats, in batches."""
+        assert info.training is not None  # required above
+        draw = torch.Generator().manual_seed(((info.seed * 1_000_003 + info.round) * 1_000_003 + info.index) % 2**64)
+        order = torch.randperm(info.training.count, generator=draw, device="cpu")
+        count = max(1, round(self.settings.ala_share * info.training.count))
+        return info.training.batches(self.settings.ala_batch, order[:count])
+
+
+def mixture(received: Params, own: Params, weights: Params) -> Params:
+    """Return own + (received - own) * W for the entries of the weights."""
+    return {name: own[name] + (received[name] - own[name]) * w for name, w in weights.items()}

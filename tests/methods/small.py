@@ -3,7 +3,7 @@
 A batch holds all beats of a client, so that a transcription needs no shuffling.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -39,8 +39,13 @@ def doubled() -> Iterator[None]:
         torch.set_default_dtype(torch.float32)
 
 
-def federation() -> TrainingData:
-    data = synthetic_federation(LABELS)
+def single() -> TrainingData:
+    """The clients in single precision."""
+    return synthetic_federation(LABELS)
+
+
+def federation(labels: Sequence[Sequence[int]] = LABELS) -> TrainingData:
+    data = synthetic_federation(labels)
     return replace(data, examples=data.examples.astype(np.float64))  # type: ignore[arg-type]
 
 
@@ -48,11 +53,18 @@ def net(norm: str = "group") -> Net:
     return ResNet1d(NetSpec(CLASSES, width=0.35, norm=norm))
 
 
-def run(kind: type[Method], plan: TrainPlan = PLAN, norm: str = "group", **settings: Any) -> tuple[Method, State]:
+def run(
+    kind: type[Method],
+    plan: TrainPlan = PLAN,
+    norm: str = "group",
+    labels: Sequence[Sequence[int]] = LABELS,
+    data: TrainingData | None = None,
+    **settings: Any,
+) -> tuple[Method, State]:
     """Train a method by plain SGD unless asked otherwise."""
     fields = set(kind.settings_type.__dataclass_fields__)
     given = {"lr": LR, **({"momentum": 0.0} if "momentum" in fields else {}), **settings}
-    method, data = kind(net(norm), make_settings(kind.settings_type, given)), federation()
+    method, data = kind(net(norm), make_settings(kind.settings_type, given)), data or federation(labels)
     with ThreadEngine(data, plan, 1) as engine:
         return method, train(method, data, plan, engine, initial_state(method, plan))
 

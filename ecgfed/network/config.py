@@ -47,7 +47,11 @@ class FederationConfig(ModelConfig, _SitesOptions):
         if names_code(self.method):
             reason = f"{self.method!s:.100}: a site runs only code that is installed there"
             raise OptionError("method", reason, "a registered name", "install it at every site as a package")
-        settings: Any = make_settings(method_by_name(self.method).settings_type, self.settings)
+        kind = method_by_name(self.method)
+        if kind.requirements.pooled:
+            reason = f"{kind.name}, for which beats would leave their site"
+            raise OptionError("method", reason, "a federated method", "see 'ecgfed methods'")
+        settings: Any = make_settings(kind.settings_type, self.settings)
         if getattr(settings, "risk", "") == "meta-bsm":
             reason = "meta-bsm, for which beats would leave their site"
             raise OptionError(f"{param('settings')} risk", reason, "another risk")

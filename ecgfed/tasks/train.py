@@ -164,7 +164,7 @@ def _create(target: RunFolder, cohort: Cohort, config: TrainConfig, settings: Ma
         shape,
         lambda rr, weak: training_data(cohort, rr=rr, leave_out=leave_out, weak=weak, most_per_class=most),
     )
-    clients = plan.clients_per_round or len(cohort.federation)
+    clients = 1 if method.requirements.pooled else plan.clients_per_round or len(cohort.federation)
     device, engine = choose_engine(config.device, config.engine, config.slots, plan.batch_size, clients)
     metadata = {
         "device": device,
@@ -207,6 +207,7 @@ def _resume(
         weak = uses_weak_labels(run.method, run.method.settings, plan)
         rr, most = run.net.spec.rr, plan.most_per_class
         data = training_data(cohort, rr=rr, leave_out=plan.leave_out, weak=weak, most_per_class=most)
+        data = data.for_method(run.method)
         plan = plan.with_passes(passes, data.train_examples, run.method.requirements.batches_per_step)
     rounds = plan.rounds if rounds is None else rounds
     if rounds == run.plan.rounds:

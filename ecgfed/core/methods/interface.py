@@ -162,6 +162,8 @@ class Requirements:
         training: whether ``init_round`` and ``finish_round`` may read the client's training beats (``LocalBeats``).
         single_step: whether the method is defined for exactly one local step per round.
         all_clients: whether every client has to take part in every round.
+        pooled: whether the training beats of all clients are pooled into one, which is not federated learning:
+            ``ecgfed train`` does it (``TrainingData.pooled``), ``ecgfed federate`` refuses the method.
     """
 
     batches_per_step: int = 1
@@ -171,6 +173,7 @@ class Requirements:
     training: bool = False
     single_step: bool = False
     all_clients: bool = False
+    pooled: bool = False
 
 
 def weighted_mean(stacked: Params, weights: Tensor) -> Params:

@@ -25,7 +25,7 @@ def weights_after(
             value = float(loss(mixed))
             w = {n: torch.clip(w[n] - ETA * gradient[n] * (received[n] - own[n]), 0, 1) for n in w}
         losses.append(value)
-        if not first or len(losses) == PASSES or (len(losses) > 10 and np.std(losses[-10:]) < threshold):
+        if not first or len(losses) == PASSES or (len(losses) > 10 and np.std(losses[-10:]) < threshold):  # converged
             return w
 
 

@@ -83,7 +83,7 @@ class Apfl(FedAvg):
         new["v"], new["v_velocity"] = sgd_step(v, times(gradient, alpha), state["v_velocity"], stats, settings)
         if settings.adaptive:
             moved = alpha - settings.lr * inner(minus(trainable(v), w), gradient).to(alpha.dtype)
-            new["alpha"] = torch.where(torch.as_tensor(t) == 0, moved.clamp(0, 1), alpha)
+            new["alpha"] = torch.where(torch.as_tensor(t, device=loss.device) == 0, moved.clamp(0, 1), alpha)
         return new, {**losses, "personal_loss": loss}
 
     def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:

@@ -8,10 +8,9 @@ weight for each parameter of the p last layers; all other layers are received as
     W_i &\leftarrow \operatorname{clip}\big(W_i - \eta\, \nabla_{\hat\Theta_i} \mathcal{L}(\hat\Theta_i)
       \odot (\Theta - \Theta_i),\, 0,\, 1\big)
 
-The weights start at 1, FedAvg's choice. They are learned on a random share of the client's training beats: the first
-time until the losses of ten passes differ by less than ``threshold``, from then on by one pass a round. Nothing is
-learned while the received model is the client's own, as in the first round. The server averages the trained models by
-data share; a client's model is the one after its local training.
+The weights start at 1, FedAvg's choice. They are learned on a random share of the client's training beats, from its
+second round on: that time until the losses of ten passes differ by less than ``threshold``, later by one pass a round.
+The server averages the trained models by data share; a client's model is the one after its local training.
 
 Departures from the paper: momentum in local SGD; running statistics are received, not mixed; at most ``passes`` passes
 the first time; the server may take its step with an optimizer of its own (``server_optimizer``).
@@ -21,7 +20,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -57,7 +55,7 @@ class FedAlaSettings(FederatedSgdSettings):
     ala_lr: float = ranged(1.0, 0, 1e4)
     ala_batch: int = ranged(64, 1, 100_000)
     threshold: float = ranged(0.1, 0, 1e4)
-    passes: int = ranged(50, 1, 10_000)
+    passes: int = ranged(20, 1, 10_000)
 
 
 class FedAla(FedAvg):
@@ -68,31 +66,24 @@ class FedAla(FedAvg):
         FedAvg.communication,
         title="FedALA",
         reference="Zhang et al., AAAI 2023",
-        stores=(
-            Stored("model", "local model", "as it is"),
-            Stored("weights", "how much of the global model it takes"),
-            Stored("learned", "whether it has learned that before"),
-        ),
+        stores=(Stored("model", "local model", "as it is"), Stored("weights", "how much of the global model it takes")),
     )
     settings_type: ClassVar[type] = FedAlaSettings
     requirements = Requirements(training=True)
 
     def client_start(self, initial: Params) -> Tree:
-        ones = {name: torch.ones_like(value) for name, value in self._mixed(initial).items()}
-        return {"model": initial, "weights": ones, "learned": torch.tensor(False)}
+        return {"model": initial, "weights": {name: torch.ones_like(w) for name, w in self._mixed(initial).items()}}
 
     def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
         received, own, weights = message["model"], client_state["model"], client_state["weights"]
-        learned = client_state["learned"]
-        if any(not torch.equal(received[name], own[name]) for name in weights):
-            weights = self._learn(received, own, weights, info, first=not bool(learned))
-            learned = torch.ones_like(learned)
+        if info.earlier_rounds > 0:
+            passes = self.settings.passes if info.earlier_rounds == 1 else 1
+            weights = self._learn(received, own, weights, info, passes)
         model = {**received, **mixture(received, own, weights)}
-        return {"model": model, "velocity": zeros_like(model), "weights": weights, "learned": learned}
+        return {"model": model, "velocity": zeros_like(model), "weights": weights}
 
     def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
-        kept = {"model": state["model"], "weights": state["weights"], "learned": state["learned"]}
-        return {"model": state["model"]}, kept
+        return {"model": state["model"]}, {"model": state["model"], "weights": state["weights"]}
 
     def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
         return Pipeline((Stage("model", client_state["model"], shared=False),))
@@ -102,10 +93,11 @@ class FedAla(FedAvg):
         layers = list(dict.fromkeys(name.rpartition(".")[0] for name in model))[-self.settings.layers :]
         return {name: value for name, value in trainable(model).items() if name.rpartition(".")[0] in layers}
 
-    def _learn(self, received: Params, own: Params, weights: Params, info: ClientInfo, *, first: bool) -> Params:
-        """Return the weights W_i after this round's learning."""
-        losses: list[float] = []
-        while True:
+    def _learn(self, received: Params, own: Params, weights: Params, info: ClientInfo, passes: int) -> Params:
+        """Return the weights W_i after at most so many passes. No value is read, since a GPU would be waited for."""
+        losses: list[Tensor] = []
+        active = next(iter(received.values())).new_ones(())  # 0 once the weights have converged
+        for _ in range(passes):
             for batch in self._beats(info):
 
                 def objective(w: Params, batch: Batch = batch) -> tuple[Tensor, Params]:
@@ -114,11 +106,13 @@ class FedAla(FedAvg):
 
                 # the derivative by W is that by the mixture, times (received - own)
                 gradient, loss, _ = gradients(objective, weights)
-                weights = {n: (w - self.settings.ala_lr * gradient[n]).clamp(0, 1) for n, w in weights.items()}
-            losses.append(float(loss))
-            converged = len(losses) > COMPARED and float(np.std(losses[-COMPARED:])) < self.settings.threshold
-            if not first or converged or len(losses) == self.settings.passes:
-                return weights
+                rate = self.settings.ala_lr * active
+                weights = {name: (w - rate * gradient[name]).clamp(0, 1) for name, w in weights.items()}
+            losses.append(loss)
+            if len(losses) > COMPARED:
+                spread = torch.stack(losses[-COMPARED:]).std(correction=0)
+                active = active * (spread >= self.settings.threshold)
+        return weights
 
     def _beats(self, info: ClientInfo) -> Iterator[Batch]:
         """Yield this round's random share of the client's training beats, in batches."""

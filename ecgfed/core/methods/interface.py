@@ -102,6 +102,7 @@ class ClientInfo:
             unless the method requires them.
         validation: the client's validation beats; None unless the method requires them, or if the client has none.
         training: the client's training beats of an epoch; None unless the method requires them.
+        earlier_rounds: rounds of the run in which it has taken part before.
         seed: the run's seed, for random choices of the method.
     """
 
@@ -114,6 +115,7 @@ class ClientInfo:
     pre_round_metrics: Losses = field(default_factory=dict)
     validation: "Batch | None" = None
     training: "LocalBeats | None" = None
+    earlier_rounds: int = 0
     seed: int = 0
 
 

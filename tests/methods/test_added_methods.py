@@ -10,7 +10,7 @@ import ecgfed as package
 from ecgfed.core.federation.trees import flatten
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_finetuning")]
-NAMES = ("apfl", "centralised", "fedala", "fedbabu", "fednova", "fedproto", "knn-per", "moon", "pfedhn")
+NAMES = ("apfl", "centralised", "fedala", "fedbabu", "fednova", "fedproto", "gpfl", "knn-per", "moon", "pfedhn")
 
 
 @pytest.mark.parametrize("name", NAMES)

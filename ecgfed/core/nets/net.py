@@ -149,9 +149,10 @@ class Net(ABC):
 
     Functions by role: ``extractor`` (Inputs -> features (B, features)), ``head`` (features -> logits
     (B, classes)), ``model`` (Inputs -> logits), ``decoupled`` (Inputs -> logits of a model with a personal head beside
-    the generic one, Fed-RoD); of a patient's model on frozen features (``ecgfed.core.nets.personal_head``)
-    ``describer`` (Inputs -> descriptions (B, described)), ``linear`` and ``neighbours`` (features -> logits),
-    ``kernel`` and ``gated`` (descriptions -> logits); beside them ``far`` (Inputs -> distances (B, 1) from typical
+    the generic one, Fed-RoD), ``valved`` (Inputs -> logits of a head on scaled and shifted features, GPFL); of a
+    patient's model on frozen features (``ecgfed.core.nets.personal_head``) ``describer`` (Inputs -> descriptions
+    (B, described)), ``linear`` and ``neighbours`` (features -> logits), ``kernel`` and ``gated`` (descriptions ->
+    logits); beside them ``far`` (Inputs -> distances (B, 1) from typical
     examples). A subclass defines the extractor, ``features``, ``shape`` if it has one, and ``hidden``, the hidden
     features of the two-layer head or 0 for a head of one layer.
     """
@@ -168,6 +169,7 @@ class Net(ABC):
             "head": self.classify,
             "model": self.logits,
             "decoupled": self.decoupled_logits,
+            "valved": self.valved_logits,
             "describer": self.describe,
             "linear": linear_logits,
             "kernel": kernel_logits,
@@ -246,3 +248,8 @@ class Net(ABC):
         """Logits (B, classes) of generic and personal head together; ``params`` holds ``personal.*`` too."""
         features = self.extract(params, inputs, stats)
         return self.classify(params, features) + linear(params, "personal", features)
+
+    def valved_logits(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
+        """Logits (B, classes) of the head on features that ``valve.scale`` and ``valve.shift`` (features,) change."""
+        features = self.extract(params, inputs, stats)
+        return self.classify(params, F.relu(features * params["valve.scale"] + params["valve.shift"]))

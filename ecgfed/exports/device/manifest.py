@@ -56,6 +56,7 @@ CHAINS = (
     ["describer", "kernel"],
     ["describer", "gated"],
     ["decoupled"],
+    ["valved"],
 )
 #: Field of bundles whose manifest has a digest; a graph with this metadata requires one.
 BOUND = "run"

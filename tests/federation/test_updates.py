@@ -35,8 +35,8 @@ ASKED: dict[str, dict[str, Any]] = {
     "fed-rod": {"generic": "scaffold", "momentum": 0.0},
 }
 #: Aggregates that are no weighted mean: q-FFL's step is over the updates' lengths, FedNova's over the numbers of steps,
-#: FedFomo hands models on, FedProto prototypes.
-NOT = {"fedfomo", "fednova", "fedproto", "local", "pfedhn", "q-ffl"}
+#: FedFomo hands models on, FedProto prototypes, FedPAC combines heads by statistics.
+NOT = {"fedfomo", "fednova", "fedpac", "fedproto", "local", "pfedhn", "q-ffl"}
 
 
 def made(name: str, norm: str = "group", net: type[ResNet1d] = DoubleNet, **settings: Any) -> Method:

@@ -10,7 +10,19 @@ import ecgfed as package
 from ecgfed.core.federation.trees import flatten
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_finetuning")]
-NAMES = ("apfl", "centralised", "fedala", "fedbabu", "fednova", "fedproto", "gpfl", "knn-per", "moon", "pfedhn")
+NAMES = (
+    "apfl",
+    "centralised",
+    "fedala",
+    "fedbabu",
+    "fednova",
+    "fedpac",
+    "fedproto",
+    "gpfl",
+    "knn-per",
+    "moon",
+    "pfedhn",
+)
 
 
 @pytest.mark.parametrize("name", NAMES)

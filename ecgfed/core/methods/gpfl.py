@@ -12,8 +12,8 @@ into others under a condition; the head h is the client's own. With :math:`a_i` 
       + \lambda \lVert V(f, g) - \bar e_y \rVert_2 + \frac{\mu}{2} \big(\lVert V \rVert^2 + \lVert E \rVert^2\big)
 
 with :math:`\bar e` the received embeddings, which take no gradient. Extractor, embeddings and valve are averaged by
-data share. A client's model is :math:`h(V(f, p_i))` with the server's f, V and embeddings; for it a client stores its class
-shares, which are not sent. There is no global model: the ensemble of the clients' models, or their average.
+data share. A client's model is :math:`h(V(f, p_i))` with the server's f, V and embeddings; for it a client stores its
+class shares, which are not sent. There is no global model: the ensemble of the clients' models, or their average.
 
 Departures from the paper: the distance is averaged over the beats of a batch (the authors' code takes the norm of the
 whole batch); momentum in local SGD.

@@ -49,7 +49,7 @@ from ecgfed.core.methods.interface import (
     weighted_mean,
 )
 from ecgfed.core.methods.local_sgd import SgdSettings, gradients, sgd_step, zeros_like
-from ecgfed.core.methods.losses import batch_loss
+from ecgfed.core.methods.losses import batch_loss, is_label
 from ecgfed.core.methods.models import Pipeline, Stage
 from ecgfed.core.methods.settings import ranged
 from ecgfed.core.nets.layers import Params
@@ -78,7 +78,7 @@ def feature_statistics(net: Net, model: Params, beats: LocalBeats) -> tuple[Tens
     count, square = (like.new_zeros(net.spec.classes, dtype=torch.float64) for _ in range(2))
     with torch.no_grad():
         for batch in beats.batches():
-            of_class = torch.nn.functional.one_hot(batch.label, net.spec.classes).double().T
+            of_class = is_label(batch.label, net.spec.classes).double().T
             features = net.extract(model, batch.inputs).double()
             total += of_class @ features
             count += of_class.sum(1)

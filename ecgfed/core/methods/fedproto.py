@@ -34,7 +34,7 @@ from ecgfed.core.methods.base import Method
 from ecgfed.core.methods.communication import CommunicationSpec, Sent, Stored
 from ecgfed.core.methods.interface import Batch, ClientInfo, LocalBeats, Losses, Requirements, Returned, Tree, row_mean
 from ecgfed.core.methods.local_sgd import SgdSettings, gradients, sgd_step, zeros_like
-from ecgfed.core.methods.losses import batch_loss
+from ecgfed.core.methods.losses import batch_loss, is_label
 from ecgfed.core.methods.models import Model, Pipeline, Stage, combine_models
 from ecgfed.core.methods.settings import ranged
 from ecgfed.core.nets.layers import Params
@@ -63,7 +63,7 @@ def prototypes_of(net: Net, model: Params, beats: LocalBeats) -> tuple[Tensor, T
     count = like.new_zeros(net.spec.classes, dtype=torch.float64)
     with torch.no_grad():
         for batch in beats.batches():
-            of_class = torch.nn.functional.one_hot(batch.label, net.spec.classes).double().T
+            of_class = is_label(batch.label, net.spec.classes).double().T
             total += of_class @ net.extract(model, batch.inputs).double()
             count += of_class.sum(1)
     return (total / count.clamp_min(1)[:, None]).to(like.dtype), count

@@ -37,7 +37,7 @@ ProtocolOption = Annotated[
     ),
 ]
 personal_names = choices(
-    "method", "masked", "prior", "head", "kernel", "finetune", "probe", "partway", "distilled", "gated"
+    "method", "masked", "prior", "head", "kernel", "finetune", "probe", "partway", "distilled", "gated", "knn"
 )
 PersonalOption = Annotated[str | None, typer.Option("--personal", help=PERSONAL_HELP, autocompletion=personal_names)]
 MethodOption = Annotated[

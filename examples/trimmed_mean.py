@@ -11,11 +11,7 @@ from typing import ClassVar
 
 import torch
 
-from ecgfed.core.methods.base import Returned, Tree
-from ecgfed.core.methods.communication import CommunicationSpec
-from ecgfed.core.methods.fedavg import FedAvg
-from ecgfed.core.methods.server_sgd import FederatedSgdSettings, server_step
-from ecgfed.core.methods.settings import ranged
+from ecgfed.methods import CommunicationSpec, FedAvg, FederatedSgdSettings, Returned, Tree, ranged, server_step
 
 
 @dataclass(frozen=True)

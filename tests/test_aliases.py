@@ -20,7 +20,7 @@ OLD = {
     "ecgfed.errors": "ecgfed.base.errors",
     "ecgfed.record.recording": "ecgfed.domain.record.recording",
     "ecgfed.signal.detectors.registry": "ecgfed.domain.signal.detectors.registry",
-    "ecgfed.methods.base": "ecgfed.core.methods.base",
+    "ecgfed.nets.build": "ecgfed.core.nets.build",
     "ecgfed.bundles.card": "ecgfed.exports.bundles.card",
 }
 
@@ -68,6 +68,26 @@ def test_the_public_paths_are_the_same_objects_without_a_warning(first: str) -> 
     done = python("-W", "error", "-c", code)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout) == [[True] * 5, True]
+
+
+def test_what_a_method_needs_is_public_without_a_warning() -> None:
+    code = (
+        "import ecgfed.methods, ecgfed.core.methods\n"
+        "from ecgfed.methods import Method, server_step\n"
+        "from ecgfed.core.methods.base import Method as same\n"
+        "assert ecgfed.methods is ecgfed.core.methods and Method is same\n"
+        "assert all(getattr(ecgfed.methods, name) is not None for name in ecgfed.methods.__all__)\n"
+        "print(len(ecgfed.methods.__all__))\n"
+    )
+    done = python("-W", "error", "-c", code)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout) > 40
+    listed = (Path(ecgfed.__file__).parent.parent / "docs" / "extend.md").read_text()
+    from ecgfed.core import methods
+
+    assert [name for name in methods.__all__ if f"`{name}`" not in listed] == []
+    with pytest.raises(AttributeError, match=r"ecgfed.methods.* has no attribute 'nothing'; it offers Batch"):
+        methods.nothing  # noqa: B018
 
 
 def test_the_warning_is_of_the_line_that_imports(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Deprecated import paths: a module that moved is still imported under its old path, as the same module object.
 
-``ecgfed.device`` is public and stays; any other old path gives a DeprecationWarning that names the new one.
+``ecgfed.device`` and ``ecgfed.methods`` are public and stay; any other old path gives a DeprecationWarning that names
+the new one.
 """
 
 import sys
@@ -20,7 +21,7 @@ PLACE_OF = {
     **{name: f"core.{name}" for name in ("evaluation", "federation", "methods", "nets", "personal", "privacy", "runs")},
     **{name: f"exports.{name}" for name in ("bundles", "device", "mcu")},
 }
-PUBLIC = {"device"}
+PUBLIC = {"device", "methods"}
 
 
 class _Alias:

@@ -37,7 +37,7 @@ ACCURACY = 0.99
 CERTAINTIES = VALID_BEATS, HELD_OUT = ("valid", "held-out")
 PERSONAL_HELP = (
     "Each patient's answer: method (what it keeps), or, made from the global model, masked, prior, head, kernel, "
-    "finetune, probe, partway, distilled, gated, or your own FILE.py:CLASS; default what the method is made for."
+    "finetune, probe, partway, distilled, gated, knn, or your own FILE.py:CLASS; default what the method is made for."
 )
 #: Pairs of alternatives: an argument for one overrides the other in a file.
 EITHER_OR = (("rounds", "passes"), ("local_epochs", "local_steps"))

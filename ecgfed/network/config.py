@@ -52,7 +52,11 @@ class FederationConfig(ModelConfig, _SitesOptions):
             raise OptionError("method", reason, "a registered name", "install it at every site as a package")
         if self.net is not None and names_code(self.net):
             raise OptionError("net", f"{self.net!s:.100}: {installed}", "a net of this package")
-        settings: Any = make_settings(method_by_name(name).settings_type, self.settings)
+        kind = method_by_name(name)
+        if kind.requirements.pooled:
+            reason = f"{kind.name}, for which beats would leave their site"
+            raise OptionError("method", reason, "a federated method", "see 'ecgfed methods'")
+        settings: Any = make_settings(kind.settings_type, self.settings)
         if getattr(settings, "risk", "") == "meta-bsm":
             reason = "meta-bsm, for which beats would leave their site"
             raise OptionError(f"{param('settings')} risk", reason, "another risk")

@@ -106,7 +106,7 @@ class RunSpec:
     def build_method(self) -> Method:
         """Return the method with its net and settings; raises SiteError.
 
-        ``risk=meta-bsm`` is refused because it pools patients' beats at the server.
+        ``risk=meta-bsm`` and ``centralised`` are refused because they pool patients' beats.
         """
         try:
             kind = method_by_name(self.method)
@@ -118,4 +118,6 @@ class RunSpec:
             raise SiteError("request", "the server's settings", "a risk that names code; a server must not name code")
         if getattr(settings, "risk", "") == "meta-bsm":
             raise SiteError("request", "the server's settings", "risk=meta-bsm, for which beats would leave the site")
+        if method.requirements.pooled:
+            raise SiteError("request", "the server's method", f"{method.name}, for which beats would leave the site")
         return method

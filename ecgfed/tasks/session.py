@@ -72,6 +72,7 @@ def run_session(
         raise RunError(run.path / HISTORY, problem, count_of(state.round, "line"), "restore it")
     secret = noise_key(run.path, run.plan)
     who_trains = _who_trains(cohort, data)
+    data = data.for_method(run.method)
     if leads := leads_line(cohort, cohort.federation):
         progress.note(f"Leads of different names are trained on together: {leads}.")
     if others := other_leads_line(other_leads(cohort, cohort.usable(cohort.training_pool(), run.plan.leave_out))):
@@ -138,6 +139,8 @@ def _report_cost(
     if getattr(run.method.settings, "risk", "") == "meta-bsm":
         pooled = "risk=meta-bsm pools validation beats of the patients at the server"
         progress.warn(f"{pooled} and sends them to every client")
+    if run.method.requirements.pooled:
+        progress.note(f"{run.method.name} is not federated: the training beats of all clients lie in one place.")
     for line in describe_aggregation(plan):
         progress.note(line)
     report_exclusions([excluded], progress)

@@ -182,7 +182,7 @@ def _create(
         lambda rr, weak: training_data(cohort, rr=rr, leave_out=leave_out, weak=weak, most_per_class=most),
         own_net(net, cohort),
     )
-    clients = plan.clients_per_round or len(cohort.federation)
+    clients = 1 if method.requirements.pooled else plan.clients_per_round or len(cohort.federation)
     compute = config.device, config.engine, config.slots
     device, engine = choose_engine(*compute, plan.batch_size, clients, method.net.stacking_problem)
     metadata = {
@@ -244,6 +244,7 @@ def _resume(
         weak = uses_weak_labels(run.method, run.method.settings, plan)
         rr, most = run.net.spec.rr, plan.most_per_class
         data = training_data(cohort, rr=rr, leave_out=plan.leave_out, weak=weak, most_per_class=most)
+        data = data.for_method(run.method)
         plan = plan.with_passes(passes, data.train_examples, run.method.requirements.batches_per_step)
     rounds = plan.rounds if rounds is None else rounds
     if rounds == run.plan.rounds:

@@ -167,7 +167,7 @@ def build_method_and_plan(
     resolved = {"rounds": config.rounds or 1, "local_steps": local_steps}
     resolved["batch_size"] = config.batch_size or recipe["batch_size"]
     plan = TrainPlan(**{**config.shared_with(TrainPlan), **resolved})
-    data = data_of(spec.rr, uses_weak_labels(method, method.settings, plan))
+    data = data_of(spec.rr, uses_weak_labels(method, method.settings, plan)).for_method(method)
     participants(plan, data.clients, 1)  # refuses more clients a round than there are
     if config.rounds is None:
         passes = recipe["passes"] if config.passes is None else config.passes

@@ -176,15 +176,15 @@ def test_judgement_by_hand() -> None:
 
 
 @pytest.mark.usefixtures("quick_finetuning")
-@pytest.mark.parametrize("personal", ["kernel", "gated", "head", "probe"])
+@pytest.mark.parametrize("personal", ["kernel", "gated", "knn", "head", "probe"])
 def test_personal_answers(fedavg_run: Path, tmp_path: Path, personal: str) -> None:
-    """The extractor becomes int8; a kernel machine and a gate stay float."""
+    """The extractor becomes int8; a kernel machine, a gate and nearest neighbours stay float."""
     bundle = _export(fedavg_run, tmp_path / "bundle", personal=personal)
     for name, entry in bundle.manifest["patients"].items():
         chain, roles = entry["int8"]["chain"], [bundle.manifest["files"][file]["role"] for file in entry["chain"]]
         assert [bundle.manifest["files"][file]["role"] for file in chain] == roles
         for file, role, floats in zip(chain, roles, entry["chain"], strict=True):
-            if role in ("kernel", "gated"):
+            if role in ("kernel", "gated", "neighbours"):
                 assert file == floats
             else:
                 assert file.startswith("int8/")

@@ -28,7 +28,19 @@ from ecgfed.exports.device.graph import BATCH, Session, check_graph
 
 #: Roles that a part of some answer has, and their parameters beside the net's own: every method's and every personal
 #: answer's are among them (test_every_role_is_tested).
-ROLES = ("model", "extractor", "head", "decoupled", "linear", "describer", "kernel", "gated", "far")
+ROLES = (
+    "model",
+    "extractor",
+    "head",
+    "decoupled",
+    "linear",
+    "describer",
+    "kernel",
+    "gated",
+    "neighbours",
+    "valved",
+    "far",
+)
 #: What a converter has to know for the default net: nothing that lays out, nothing that works a size out.
 DEFAULT_OPS = {
     **{"Add": 9, "Conv": 7, "Gemm": 3, "InstanceNormalization": 5, "Mul": 8, "Reciprocal": 1},
@@ -68,9 +80,16 @@ def params_of(net: Net, role: str) -> Params:
         "describer": extractor,
         "head": head,
         "decoupled": {**held, "personal.weight": drawn(classes, features), "personal.bias": drawn(classes)},
+        "valved": {**held, "valve.scale": drawn(features) + 1, "valve.shift": drawn(features)},
         "linear": {"own.weight": drawn(classes, features), "own.bias": drawn(classes)},
         "kernel": own,
         "gated": {**own, **head, **gate, "gate.reserve": drawn(classes)},
+        "neighbours": {
+            "own.kept": drawn(20, features),
+            "own.weight": torch.eye(classes)[torch.arange(20) % classes].T.contiguous(),
+            "own.share": torch.tensor([0.4]),
+            **head,
+        },
         "far": {"far.typical": drawn(128, 64), "far.square": drawn(128).abs()},
     }[role]
 

@@ -64,7 +64,7 @@ def test_every_leaf_of_a_trained_state_is_needed(name: str, values: dict[str, An
         wrong = server_mismatch(structures, unflatten({**leaves, path: leaf.reshape(1, *leaf.shape)}), state.beats_used)
         assert wrong.leaf == path
         without = unflatten({other: value for other, value in leaves.items() if other != path})
-        comes_later = path in ("affinity", "lambda", "personal", "relation", "round", "seed")
+        comes_later = path in ("affinity", "embeddings", "lambda", "personal", "relation", "round", "seed")
         assert comes_later or server_mismatch(structures, without, state.beats_used) is not None, path
     assert server_mismatch(structures, unflatten({**leaves, "extra": torch.zeros(3)}), state.beats_used) is not None
 

@@ -34,8 +34,9 @@ ASKED: dict[str, dict[str, Any]] = {
     "lg-fedavg": {"warm_start": 0.5},
     "fed-rod": {"generic": "scaffold", "momentum": 0.0},
 }
-#: Aggregates that are no weighted mean: q-FFL's step is over the updates' lengths, FedFomo hands models on.
-NOT = {"fedfomo", "local", "q-ffl"}
+#: Aggregates that are no weighted mean: q-FFL's step is over the updates' lengths, FedNova's over the numbers of steps,
+#: FedFomo hands models on, FedProto prototypes, FedPAC combines heads by statistics.
+NOT = {"fedfomo", "fednova", "fedpac", "fedproto", "local", "pfedhn", "q-ffl"}
 
 
 def made(name: str, norm: str = "group", net: type[ResNet1d] = DoubleNet, **settings: Any) -> Method:
@@ -64,6 +65,8 @@ def one_round(name: str, number: int, **settings: Any) -> tuple[Method, list[Tre
     for path in tree:
         if path.endswith("loss"):
             tree[path] = torch.full_like(tree[path], 0.7)
+        if path == "steps":  # as with local epochs, which differ in length
+            tree[path] = 1.0 + torch.arange(len(tree[path]), dtype=torch.float64)
     return method, sent, unflatten(tree), parcels
 
 

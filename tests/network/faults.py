@@ -11,6 +11,8 @@ from ecgfed.network.policy import Policy, write_policy
 #: Numbers of the patients of each node.
 PATIENTS = {11: (0, 1), 12: (2, 3), 13: (4, 5, 6)}
 Faults = dict[int, dict[int, str]]
+#: Not federated: a federation refuses them.
+POOLED = sorted(name for name, kind in methods().items() if kind.requirements.pooled)
 ALL_CLIENTS = sorted(name for name, kind in methods().items() if kind.requirements.all_clients)
 
 

@@ -132,6 +132,7 @@ def test_an_order_that_cannot_be(change: str, found: str) -> None:
         ("method", "nobody"),
         ("settings", {"lr": "much"}),
         ("settings", {"risk": "meta-bsm"}),
+        ("method", "centralised"),
         ("net", {"classes": 12, "architecture": "nobody"}),
         ("plan", {"rounds": 0}),
         ("plan", {"unknown": 1}),

@@ -10,7 +10,7 @@ from needs import flower
 
 flower()
 
-from faults import ALL_CLIENTS, PATIENTS, Faults, check_without, compare, faulty, history
+from faults import ALL_CLIENTS, PATIENTS, POOLED, Faults, check_without, compare, faulty, history
 from test_resume import KilledError, killed_after
 from test_same_numbers import ASKED, same
 
@@ -39,7 +39,7 @@ def test_a_round_without_a_site(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", sorted(set(methods()) - set(ALL_CLIENTS)))
+@pytest.mark.parametrize("method", sorted(set(methods()) - {*ALL_CLIENTS, *POOLED}))
 def test_every_method_without_a_site_for_two_rounds(
     method: str, federation: Callable[..., Any], without: Callable[..., Any]
 ) -> None:

@@ -17,7 +17,7 @@ from ecgfed.core.runs.run import open_run
 
 pytestmark = pytest.mark.usefixtures("quick_finetuning")
 #: One of each kind of chain; what every one of them does: test_answers.py.
-NAMES = ("masked", "head", "kernel", "gated", "finetune")
+NAMES = ("masked", "head", "kernel", "gated", "knn", "finetune")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,7 +13,7 @@ from ecgfed.core.federation.data import TrainingData, local_batches
 from ecgfed.core.federation.diverged import diverged
 from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.federation.trees import flatten
-from ecgfed.core.methods.base import ClientInfo, Method, Tree
+from ecgfed.core.methods.base import Batch, ClientInfo, LocalBeats, Method, Tree
 
 #: Batch size of a survey; large, because it needs no gradients.
 SURVEY_BATCH = 512
@@ -85,32 +85,46 @@ def run_client(method: Method, data: TrainingData, plan: TrainPlan, work: Client
 
 
 def prepared(method: Method, data: TrainingData, work: ClientWork, device: torch.device | None = None) -> ClientWork:
-    """Return the work with what the method requires before ``init_round``: its pre-round metrics and validation beats.
+    """Return the work with what the method requires before ``init_round``: pre-round metrics, and beats to be read.
 
     Args:
         data: the training beats.
         work: the client and its round, with the server's message on ``device``.
         device: for the survey and the beats; default the CPU.
     """
-    info = work.info
+    info, beats = work.info, local_beats(data, work, device)
+    if method.requirements.training:
+        info = replace(info, training=beats)
     if method.requirements.validation and info.index in data.valid_rows:
         validation = replace(data.batch(data.valid_rows[info.index]), counts=info.class_counts).to(device)
         info = replace(info, validation=validation)
     if method.requirements.pre_round_metrics:
-        rows = data.rows[info.index]
-        if data.most_per_class is not None:  # the mean loss that local training lowers
-            epoch = work.beats_used // data.epoch_length(info.index)
-            rows = np.sort(data.epoch_rows(info.seed, info.index, epoch))
-        rows = surveyed_rows(rows, method.requirements.pre_round_beats, info.round)
+        surveyed = surveyed_rows(np.arange(beats.count), method.requirements.pre_round_beats, info.round)
         sums: dict[str, torch.Tensor] = {}
         with torch.no_grad():
-            for start in range(0, len(rows), SURVEY_BATCH):
-                batch = data.batch(rows[start : start + SURVEY_BATCH])
-                batch = replace(batch, counts=info.class_counts, excluded=data.excluded_classes(info.index)).to(device)
+            for batch in beats.batches(SURVEY_BATCH, torch.from_numpy(surveyed)):
                 for name, value in method.pre_round_metrics(work.shared, batch).items():
                     sums[name] = value.double() * len(batch.label) + sums.get(name, 0.0)
-        info = replace(info, pre_round_metrics={name: value / len(rows) for name, value in sums.items()})
+        info = replace(info, pre_round_metrics={name: value / len(surveyed) for name, value in sums.items()})
     return replace(work, info=info)
+
+
+def local_beats(data: TrainingData, work: ClientWork, device: torch.device | None = None) -> LocalBeats:
+    """Return the training beats of a client's current epoch, in their order in the cohort.
+
+    With ``most_per_class`` these are the ones that the epoch draws, whose mean loss local training lowers.
+    """
+    info = work.info
+    rows = data.rows[info.index]
+    if data.most_per_class is not None:
+        epoch = work.beats_used // data.epoch_length(info.index)
+        rows = np.sort(data.epoch_rows(info.seed, info.index, epoch))
+
+    def read(positions: NDArray[np.int64]) -> Batch:
+        batch = data.batch(rows[positions])
+        return replace(batch, counts=info.class_counts, excluded=data.excluded_classes(info.index)).to(device)
+
+    return LocalBeats(len(rows), read)
 
 
 def surveyed_rows(rows: NDArray[np.int64], limit: int, round_number: int) -> NDArray[np.int64]:
@@ -140,6 +154,8 @@ def close_client(
             it.
     """
     info = work.info
+    if method.requirements.training:  # of the CPU, where the state is by now
+        info = replace(info, training=local_beats(data, work))
     returned, client_state = method.finish_round(state, info)
     leaves = [
         value for value in flatten({"returned": returned, "kept": client_state}).values() if value.is_floating_point()

@@ -85,11 +85,12 @@ def _forms(log: CommunicationLog, sent: Iterable[tuple[Sequence[Sent], Leaves]])
     for entries, leaves in sent:
         for entry in entries:
             under = _under(entry.name, entries, leaves)
-            if under and not _has_form(entry, under, parts):
+            prototypes = log.method.net.spec.classes, log.method.net.features
+            if under and not _has_form(entry, under, parts, prototypes):
                 yield f"{entry.name} ({entry.what}) is not of the form {entry.form!r} that its card says"
 
 
-def _has_form(entry: Sent, under: Leaves, parts: Mapping[str, Params]) -> bool:
+def _has_form(entry: Sent, under: Leaves, parts: Mapping[str, Params], prototypes: tuple[int, int]) -> bool:
     if entry.form in parts:
         return _shapes(under) == _shapes(parts[entry.form])
     if entry.form == "models":
@@ -99,6 +100,8 @@ def _has_form(entry: Sent, under: Leaves, parts: Mapping[str, Params]) -> bool:
         return set(under) == {""} and under[""].numel() == 1
     if entry.form == "numbers":
         return set(under) == {""} and under[""].dim() == 1
+    if entry.form == "prototypes":
+        return set(under) == {""} and under[""].shape == prototypes
     if entry.form == "beats":
         return {"examples", "label"} <= set(under) <= {"examples", "label", "rr"}
     return "" not in under

@@ -113,6 +113,27 @@ class TrainingData:
             return None
         return torch.from_numpy(self.excluded.get(client, np.zeros(self.classes, np.bool_)))
 
+    def pooled(self) -> "TrainingData":
+        """Return the beats of all labelled clients as those of one, which has the first one's number.
+
+        Validation beats stay with their clients. An epoch draws at most ``most_per_class`` beats of a class times the
+        number of clients.
+        """
+        labelled = [int(client) for client in self.clients if int(client) not in self.excluded]
+        first, most = labelled[0], self.most_per_class
+        return replace(
+            self,
+            clients=np.array([first], dtype=np.int64),
+            rows={first: np.concatenate([self.rows[client] for client in labelled])},
+            ids={first: "all clients together"},
+            excluded={},
+            most_per_class=None if most is None else most * len(labelled),
+        )
+
+    def for_method(self, method: Method) -> "TrainingData":
+        """Return the data as the method is trained on: pooled if it requires so, otherwise unchanged."""
+        return self.pooled() if method.requirements.pooled else self
+
     def batch(self, rows: NDArray[np.int64]) -> Batch:
         """Gather a batch of the given rows."""
         rr = None if self.rr is None else torch.from_numpy(self.rr[rows])
@@ -123,11 +144,12 @@ class TrainingData:
 def uses_weak_labels(method: Method | type[Method], settings: object, privacy: PrivacyConfig) -> bool:
     """Return whether clients of whom only a label of the recording is known take part in training by a method.
 
-    Not without a global model, which is all they could improve; with ``risk=meta-bsm``, whose parameters labels are
-    needed for; or with differential privacy, which promises something of one patient, where a weak client has many.
+    Not without a global model, which is all they could improve; with pooled beats, which have no clients; with
+    ``risk=meta-bsm``, whose parameters labels are needed for; or with differential privacy, which promises something of
+    one patient, where a weak client has many.
     """
     weighted = getattr(settings, "weak_weight", 0) > 0 and getattr(settings, "risk", "ce") != "meta-bsm"
-    return method.has_global_model and weighted and not privacy.clips
+    return method.has_global_model and weighted and not privacy.clips and not method.requirements.pooled
 
 
 def weak_groups(cohort: Cohort) -> list[list[Client]]:

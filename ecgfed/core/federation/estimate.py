@@ -8,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from ecgfed.core.federation.data import TrainingData
 from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.federation.single_thread import single_torch_thread
-from ecgfed.core.methods.base import Batch, ClientInfo, Method
+from ecgfed.core.methods.base import Batch, ClientInfo, LocalBeats, Method
 from ecgfed.core.nets.net import Inputs
 
 #: Number of points of a run at which the operations of a step are counted: methods have phases.
@@ -41,6 +41,7 @@ def step_arithmetic(method: Method, data: TrainingData, plan: TrainPlan) -> tupl
             1,
             progress,
             pre_round_metrics={"loss": torch.ones((), dtype=torch.float64)},
+            training=LocalBeats(size, lambda positions: batch) if method.requirements.training else None,
         )
         state = method.init_round(method.server_message(server, client), client_state, info)
         with FlopCounterMode(display=False) as counter:

@@ -84,6 +84,9 @@ def check_requirements(needs: Requirements, plan: TrainPlan, clients: int) -> No
     Args:
         clients: number of clients in the federation.
     """
+    if needs.pooled and plan.clips:
+        actual = f"{plan.dp_clip:g} with beats of all patients in one place, where no patient has an update of its own"
+        raise OptionError("dp_clip", actual, "a federated method", "leave it out", code="conflict")
     if needs.single_step and plan.local_steps != 1:
         requested = (
             count_of(plan.local_epochs or 0, "local epoch") if plan.local_steps is None else f"{plan.local_steps}"

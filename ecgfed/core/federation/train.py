@@ -272,6 +272,17 @@ def client_work(
     """
     beats = data.epoch_length(client)
     steps = plan.steps_for(beats)
-    info = ClientInfo(client, number, beats, data.class_counts(client), steps, progress, seed=plan.seed)
+    used = state.beats_used.get(client, 0)
+    per_round = plan.examples_for(beats) * method.requirements.batches_per_step
+    info = ClientInfo(
+        client,
+        number,
+        beats,
+        data.class_counts(client),
+        steps,
+        progress,
+        earlier_rounds=used // per_round,
+        seed=plan.seed,
+    )
     client_state = state.client_states[client] if client in state.client_states else method.client_start(initial)
-    return ClientWork(info, method.server_message(state.server, client), client_state, state.beats_used.get(client, 0))
+    return ClientWork(info, method.server_message(state.server, client), client_state, used)

@@ -27,3 +27,8 @@ def times(a: Params, scale: float | Tensor) -> Params:
 def square_length(a: Params) -> Tensor:
     """``||a||^2`` over all entries, 0-d float64; summed by name, so that the order of a dictionary changes no bit."""
     return torch.stack([a[name].double().square().sum() for name in sorted(a)]).sum()
+
+
+def inner(a: Params, b: Params) -> Tensor:
+    """``<a, b>`` over the entries of ``a``, 0-d float64; summed by name, as ``square_length``."""
+    return torch.stack([(a[name].double() * b[name].double()).sum() for name in sorted(a)]).sum()

@@ -15,6 +15,7 @@ from ecgfed.core.methods.communication import CommunicationSpec
 from ecgfed.core.methods.interface import (
     Batch,
     ClientInfo,
+    LocalBeats,
     Losses,
     Requirements,
     Returned,
@@ -33,6 +34,7 @@ from ecgfed.core.nets.net import Net
 __all__ = [
     "Batch",
     "ClientInfo",
+    "LocalBeats",
     "Losses",
     "Method",
     "Requirements",
@@ -117,7 +119,10 @@ class Method(RenamedMembers, since="0.3", removed="0.5", renamed=_RENAMED):
         return {"loss": batch_loss(self.net.logits(message["model"], batch.inputs), batch, self.settings)}
 
     def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
-        """Return a client's working state at the start of its round, optimizer state included."""
+        """Return a client's working state at the start of its round, optimizer state included.
+
+        With ``Requirements(training=True)`` it may read the client's training beats from ``info.training``.
+        """
         return {"model": message["model"], "velocity": zeros_like(message["model"])}
 
     def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
@@ -142,7 +147,11 @@ class Method(RenamedMembers, since="0.3", removed="0.5", renamed=_RENAMED):
         return gradient
 
     def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
-        """Return the message to the server and the client's new state."""
+        """Return the message to the server and the client's new state.
+
+        With ``Requirements(training=True)`` it may read the client's training beats from ``info.training``. The state
+        is on the CPU, whatever the device of the steps.
+        """
         return {"model": state["model"]}, {}
 
     def weights(self, returned: Returned) -> Tensor:

@@ -13,9 +13,20 @@ from ecgfed.base.deprecation import renamed_fields
 #: Content under a name of a tree. ``model``, ``trainable`` (without running statistics), ``extractor``, ``head`` and
 #: ``without norm`` (without normalisation layers) have the entries of the net; ``models`` is several complete models
 #: under names of their own; ``net`` the parameters of another net; ``number`` one value and ``numbers`` a vector;
-#: ``beats`` are recordings: windows and labels.
+#: ``prototypes`` (classes, features) are features averaged over the beats of each class; ``beats`` are recordings:
+#: windows and labels.
 SentForm = Literal[
-    "model", "trainable", "extractor", "head", "without norm", "models", "net", "number", "numbers", "beats"
+    "model",
+    "trainable",
+    "extractor",
+    "head",
+    "without norm",
+    "models",
+    "net",
+    "number",
+    "numbers",
+    "prototypes",
+    "beats",
 ]
 #: What the server sends is equal for ``everybody``, computed for the ``addressee``, or ``another`` client's unchanged.
 Scope = Literal["everybody", "addressee", "another"]

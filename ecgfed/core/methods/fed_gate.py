@@ -17,6 +17,10 @@ FedAvg's does. A patient's model is fitted afterwards, from the global model and
 machine p, elsewhere the global model g, with a gate s on distance and evidence (``ecgfed.core.personal.gated``).
 
 .. math:: (1 - s)\, p + s \operatorname{softmax} \tilde g
+
+Its closest relative is kNN-Per (Marfoq et al., ICML 2022, arXiv 2111.09360; ``knn_per.py``), which came before it:
+there too the federation trains the global model alone, and a patient's model compares features with those of the
+patient's own examples. Its mixture has one share for all examples of a patient; here the gate depends on the beat.
 """
 
 from dataclasses import dataclass, replace

@@ -1,10 +1,13 @@
 """What a method and the engine exchange: batches, client information, results, requirements; and means over them."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ecgfed.base.deprecation import renamed_fields
@@ -59,6 +62,30 @@ class Batch:
         return replace(self, label=self.label.clamp_min(0), counts=counts, excluded=None)
 
 
+@dataclass(frozen=True)
+class LocalBeats:
+    """A client's training beats, read batch by batch in ``init_round`` and ``finish_round``, as often as asked.
+
+    Attributes:
+        count: number of beats.
+        read: returns the batch of beats at positions, (B,) int64 from 0 to ``count`` - 1, without augmentation.
+    """
+
+    count: int
+    read: Callable[[NDArray[np.int64]], Batch]
+
+    def batches(self, size: int = 512, order: Tensor | None = None) -> Iterator[Batch]:
+        """Yield batches of ``size`` beats, the last one shorter.
+
+        Args:
+            size: beats per batch.
+            order: (n,) int64 positions of the beats to read; None for all in their order in the cohort.
+        """
+        positions = np.arange(self.count) if order is None else order.cpu().numpy()
+        for start in range(0, len(positions), size):
+            yield self.read(positions[start : start + size])
+
+
 @renamed_fields(since="0.3", removed="0.5", survey="pre_round_metrics")
 @dataclass(frozen=True)
 class ClientInfo:
@@ -74,6 +101,8 @@ class ClientInfo:
         pre_round_metrics: means of ``Method.pre_round_metrics`` over the client's training beats, 0-d float64; empty
             unless the method requires them.
         validation: the client's validation beats; None unless the method requires them, or if the client has none.
+        training: the client's training beats of an epoch; None unless the method requires them.
+        earlier_rounds: rounds of the run in which it has taken part before.
         seed: the run's seed, for random choices of the method.
     """
 
@@ -85,6 +114,8 @@ class ClientInfo:
     progress: float = 0.0
     pre_round_metrics: Losses = field(default_factory=dict)
     validation: "Batch | None" = None
+    training: "LocalBeats | None" = None
+    earlier_rounds: int = 0
     seed: int = 0
 
 
@@ -130,16 +161,21 @@ class Requirements:
         pre_round_metrics: whether ``Method.pre_round_metrics`` is averaged over the training beats before each round.
         pre_round_beats: over how many of them at most, evenly spaced, starting elsewhere in each round; 0 for all.
         validation: whether ``init_round`` receives the client's validation beats.
+        training: whether ``init_round`` and ``finish_round`` may read the client's training beats (``LocalBeats``).
         single_step: whether the method is defined for exactly one local step per round.
         all_clients: whether every client has to take part in every round.
+        pooled: whether the training beats of all clients are pooled into one, which is not federated learning:
+            ``ecgfed train`` does it (``TrainingData.pooled``), ``ecgfed federate`` refuses the method.
     """
 
     batches_per_step: int = 1
     pre_round_metrics: bool = False
     pre_round_beats: int = 0
     validation: bool = False
+    training: bool = False
     single_step: bool = False
     all_clients: bool = False
+    pooled: bool = False
 
 
 def weighted_mean(stacked: Params, weights: Tensor) -> Params:

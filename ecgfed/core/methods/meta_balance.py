@@ -51,6 +51,17 @@ def first_balance(gamma: float, like: Tensor) -> Params:
     return {"gamma": torch.full((), gamma, dtype=like.dtype, device=like.device), **net}
 
 
+def _with_balance(info: ClientInfo, balance: Params) -> ClientInfo:
+    """Return the information whose validation and training beats carry the client's loss parameters."""
+    validation, training = info.validation, info.training
+    if validation is not None:
+        validation = replace(validation, balance=balance)
+    if training is not None:
+        read = training.read
+        training = replace(training, read=lambda positions: replace(read(positions), balance=balance))
+    return replace(info, validation=validation, training=training)
+
+
 class MetaBalanced(Method):
     """A method whose clients learn their loss during training; the engine runs it in place of the method.
 
@@ -91,10 +102,9 @@ class MetaBalanced(Method):
 
     def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
         inner_state = {name: value for name, value in client_state.items() if name != BALANCE}
-        if info.validation is not None:
-            info = replace(info, validation=replace(info.validation, balance=client_state[BALANCE]))
+        balanced = _with_balance(info, client_state[BALANCE])
         return {
-            "method": self.method.init_round(message, inner_state, info),
+            "method": self.method.init_round(message, inner_state, balanced),
             BALANCE: client_state[BALANCE],
             META: message[META],
         }
@@ -129,7 +139,7 @@ class MetaBalanced(Method):
         return {name: value - self.settings.meta_lr * grads[name] for name, value in old.items()}, loss
 
     def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
-        returned, client_state = self.method.finish_round(state["method"], info)
+        returned, client_state = self.method.finish_round(state["method"], _with_balance(info, state[BALANCE]))
         return returned, {**client_state, BALANCE: state[BALANCE]}
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:

@@ -14,6 +14,7 @@ from ecgfed.base.errors import OptionError, param
 from ecgfed.base.plugins import names_code
 from ecgfed.core.config import NETS, NetOptions
 from ecgfed.core.nets.layers import GROUPS, Initialiser, Params, linear
+from ecgfed.core.nets.neighbours import neighbour_logits
 from ecgfed.core.nets.personal_head import gated_logits, kernel_logits, linear_logits, prototype_distance
 
 #: More than there are annotation codes, and few enough that the head of an untrusted run fits into memory.
@@ -210,11 +211,12 @@ class Net(ABC):
 
     Functions by role: ``extractor`` (Inputs -> features (B, features)), ``head`` (features -> logits
     (B, classes)), ``model`` (Inputs -> logits), ``decoupled`` (Inputs -> logits of a model with a personal head beside
-    the generic one, Fed-RoD); of a patient's model on frozen features (``ecgfed.core.nets.personal_head``)
-    ``describer`` (Inputs -> descriptions (B, described)), ``linear`` (features -> logits), ``kernel`` and ``gated``
-    (descriptions -> logits); beside them ``far`` (Inputs -> distances (B, 1) from typical examples). A subclass defines
-    the extractor, ``features``, ``shape`` if it has one, and ``hidden``, the hidden features of the two-layer head or 0
-    for a head of one layer.
+    the generic one, Fed-RoD), ``valved`` (Inputs -> logits of a head on scaled and shifted features, GPFL); of a
+    patient's model on frozen features (``ecgfed.core.nets.personal_head``) ``describer`` (Inputs -> descriptions
+    (B, described)), ``linear`` and ``neighbours`` (features -> logits), ``kernel`` and ``gated`` (descriptions ->
+    logits); beside them ``far`` (Inputs -> distances (B, 1) from typical
+    examples). A subclass defines the extractor, ``features``, ``shape`` if it has one, and ``hidden``, the hidden
+    features of the two-layer head or 0 for a head of one layer.
     """
 
     #: name, shape and dtype of one row of the first input in exported graphs
@@ -229,10 +231,12 @@ class Net(ABC):
             "head": self.classify,
             "model": self.logits,
             "decoupled": self.decoupled_logits,
+            "valved": self.valved_logits,
             "describer": self.describe,
             "linear": linear_logits,
             "kernel": kernel_logits,
             "gated": self.gated,
+            "neighbours": self.neighbours,
             "far": self.prototype_distance,
         }
 
@@ -295,6 +299,10 @@ class Net(ABC):
         """Logits (B, classes) of descriptions (B, described): the patient's kernel machine, or the global head."""
         return gated_logits(params, described, self.classify(params, described[:, : self.features]))
 
+    def neighbours(self, params: Params, features: Tensor) -> Tensor:
+        """Logits (B, classes) of features (B, features): the patient's nearest beats, mixed with the global head."""
+        return neighbour_logits(params, features, self.classify(params, features))
+
     def prototype_distance(self, params: Params, inputs: Inputs) -> Tensor:
         """Return distances (B, 1) of the examples' shapes to the nearest prototype."""
         shape = self.shape(inputs)
@@ -306,3 +314,8 @@ class Net(ABC):
         """Logits (B, classes) of generic and personal head together; ``params`` holds ``personal.*`` too."""
         features = self.extract(params, inputs, stats)
         return self.classify(params, features) + linear(params, "personal", features)
+
+    def valved_logits(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
+        """Logits (B, classes) of the head on features that ``valve.scale`` and ``valve.shift`` (features,) change."""
+        features = self.extract(params, inputs, stats)
+        return self.classify(params, F.relu(features * params["valve.scale"] + params["valve.shift"]))

@@ -115,8 +115,8 @@ def large_ensemble(files: Mapping[str, Mapping[str, Any]]) -> str | None:
 
 
 def merged_model(chain: Pipeline) -> Stage:
-    """Merge a chain into one part of role ``model``."""
-    if [part.role for part in chain.stages] == ["model"]:
+    """Merge a chain into one part, of role ``model`` if it has several."""
+    if len(chain.stages) == 1:
         return chain.stages[0]
     if [part.role for part in chain.stages] == ["extractor", "head"]:
         return Stage("model", {**chain.stages[0].params, **chain.stages[1].params}, chain.stages[0].shared)

@@ -37,7 +37,7 @@ class _Traced(torch.nn.Module):
 
 def input_shapes(net: Net, role: str) -> dict[str, tuple[int, ...]]:
     """Return the shape of each input of a role for one beat."""
-    if role in ("head", "linear"):
+    if role in ("head", "linear", "neighbours"):
         return {"features": (net.features,)}
     if role in ("kernel", "gated"):
         return {"features": (net.described,)}

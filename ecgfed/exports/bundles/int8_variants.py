@@ -23,9 +23,9 @@ from ecgfed.exports.device.classifier import Classifier
 from ecgfed.exports.device.graph import check_graph
 from ecgfed.exports.device.int8 import INT8
 
-#: Roles whose layers are quantised. Kernel machines and gates stay float: they compare distances to stored beats, which
-#: an int8 step would make equal.
-QUANTISED = ("model", "ensemble", "extractor", "describer", "head", "linear", "decoupled")
+#: Roles whose layers are quantised. Kernel machines, gates and neighbours stay float: they compare distances to stored
+#: beats, which an int8 step would make equal.
+QUANTISED = ("model", "ensemble", "extractor", "describer", "head", "linear", "decoupled", "valved")
 #: Training beats for the calibration of activations: of a patient, and of all patients for the global model. For graphs
 #: with more layers than ``LAYERS`` (ensembles), proportionally fewer, but at least ``MIN_BEATS``.
 BEATS, BEATS_OF_ALL, LAYERS, MIN_BEATS = 512, 1024, 16, 64

@@ -52,9 +52,11 @@ CHAINS = (
     ["ensemble"],
     ["extractor", "head"],
     ["extractor", "linear"],
+    ["extractor", "neighbours"],
     ["describer", "kernel"],
     ["describer", "gated"],
     ["decoupled"],
+    ["valved"],
 )
 #: Field of bundles whose manifest has a digest; a graph with this metadata requires one.
 BOUND = "run"

@@ -19,7 +19,7 @@ const MAX_BYTES = 64 << 20;
 const MAX_CLASS_NAME = 4096;
 const NORMALISATION = "each window by its own mean and standard deviation, in the graph";
 const CHAINS = [
-  ["model"], ["ensemble"], ["extractor", "head"], ["extractor", "linear"], ["describer", "kernel"], ["describer", "gated"], ["decoupled"],
+  ["model"], ["ensemble"], ["extractor", "head"], ["extractor", "linear"], ["extractor", "neighbours"], ["describer", "kernel"], ["describer", "gated"], ["decoupled"], ["valved"],
 ];
 /** Maximum nesting depth. */
 const MAX_DEPTH = 32;

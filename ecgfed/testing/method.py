@@ -31,6 +31,7 @@ from ecgfed.core.runs.checkpoint import CheckpointStore
 from ecgfed.testing.checks import CheckReport, PluginCheck, SkipCheck, expect, run_checks
 from ecgfed.testing.federation import CLASSES, synthetic_federation
 from ecgfed.testing.hooks import HookRecorder, changed, instrumented, same, snapshot
+from ecgfed.testing.meta_device import runs_on_meta
 from ecgfed.testing.trial import (
     SIZES,
     DoubleNet,
@@ -294,6 +295,7 @@ CHECKS: tuple[PluginCheck[Trial], ...] = (
     PluginCheck("hooks return trees of equal form and do not change their arguments", _hooks_are_sound),
     PluginCheck("the same seed gives the same bits, for any instance and number of threads", _is_reproducible),
     PluginCheck("clients one after the other and many at once agree", engines_agree),
+    PluginCheck("rounds and models run on another device, and wait for no value", runs_on_meta),
     PluginCheck("a run stopped and resumed from disk ends the same", _resumes),
     PluginCheck("training changes the model", _training_changes_model),
     PluginCheck("models are finite, of the net's roles, with equal shared stages", _models_are_finite),

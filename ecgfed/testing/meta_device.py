@@ -44,7 +44,7 @@ META = torch.device("meta")
 ON_DEVICE = ("pre_round_metrics", "init_round", "step")
 
 
-class OneDevice(TorchDispatchMode):
+class OneDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Inside, an operation that mixes devices, or in which a tensor is on the CPU at all, raises AssertionError.
 
     Args:
@@ -52,7 +52,7 @@ class OneDevice(TorchDispatchMode):
     """
 
     def __init__(self, transfers: bool = False) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.transfers = transfers
         #: Python numbers as vmap wraps them, which a GPU takes from the CPU; held, so that their ids stay unique
         self._numbers: dict[int, Tensor] = {}

@@ -295,7 +295,6 @@ CHECKS: tuple[PluginCheck[Trial], ...] = (
     PluginCheck("hooks return trees of equal form and do not change their arguments", _hooks_are_sound),
     PluginCheck("the same seed gives the same bits, for any instance and number of threads", _is_reproducible),
     PluginCheck("clients one after the other and many at once agree", engines_agree),
-    PluginCheck("rounds and models run on another device, and wait for no value", runs_on_meta),
     PluginCheck("a run stopped and resumed from disk ends the same", _resumes),
     PluginCheck("training changes the model", _training_changes_model),
     PluginCheck("models are finite, of the net's roles, with equal shared stages", _models_are_finite),
@@ -303,4 +302,5 @@ CHECKS: tuple[PluginCheck[Trial], ...] = (
     PluginCheck("an error names the client whose beats are NaN", _rejects_nan),
     PluginCheck("the communication spec matches what is sent and stored", _communication_matches_spec),
     PluginCheck("exported graphs agree with the model", _exports),
+    PluginCheck("rounds and models run on another device, and wait for no value", runs_on_meta),
 )

@@ -21,6 +21,7 @@ from ecgfed.core.methods.registry import methods
 from ecgfed.core.methods.settings import Setting, make_settings, settings_of
 from ecgfed.core.nets.build import make_net
 from ecgfed.core.nets.net import net_spec
+from ecgfed.core.personal import distilled, finetune
 from ecgfed.core.personal.base import PatientBeats
 from ecgfed.core.personal.registry import personal_models
 from ecgfed.testing.federation import CLASSES, synthetic_federation
@@ -135,7 +136,10 @@ def test_clients_without_labels_and_augmented_beats_run_on_another_device() -> N
 
 
 @pytest.mark.parametrize("name", sorted(personal_models()))
-def test_every_personal_model_computes_on_another_device(name: str) -> None:
+def test_every_personal_model_computes_on_another_device(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (finetune, distilled):  # two steps are enough for a model's form
+        monkeypatch.setattr(module, "batches", lambda beats, steps, draw=finetune.batches: draw(beats, min(steps, 2)))
+    monkeypatch.setattr(distilled, "STEPS", 2)
     data = synthetic_federation([[0, 1, 2] * 4], rr=True)
     net = trial(FedAvg).build().net
     train, valid = (data.batch(rows[0]) for rows in (data.rows, data.valid_rows))

@@ -1,6 +1,7 @@
 """``prepare``: cohorts from recordings; ``prepare_databases``: from PhysioNet's, ``prepare_images``: from images."""
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,6 +81,7 @@ def prepare_folder(
     skip_unusable: bool = False,
     overwrite: bool = False,
     workers: int | None = None,
+    executor: Executor | None = None,
     progress: ProgressReporter = SILENT,
     **options: object,
 ) -> Cohort:
@@ -101,6 +103,8 @@ def prepare_folder(
         skip_unusable: skip unusable recordings with a warning each, instead of refusing all.
         overwrite: as in ``prepare_database``.
         workers: as in ``prepare_database``.
+        executor: any ``concurrent.futures.Executor`` reads the recordings, in place of our own processes
+            (docs/executors.md).
         progress: receives progress, notes and warnings.
         options: the fields of ``PrepareConfig``.
 
@@ -150,6 +154,7 @@ def prepare_folder(
             metadata={"unusable": _listed(problems, anonymize)} if problems else None,
             overwrite=overwrite,
             workers=workers,
+            executor=executor,
             on_progress=on_progress,
             on_samples_for=lambda recording: minutes_reporter(progress, "minutes read", recording, single=False),
         )

@@ -118,7 +118,10 @@ def prepare_folder(
     """
     from ecgfed.domain.cohort.folder import folder_sources
 
-    out, problems = Path(out), Problems(Path(directory))
+    directory, out = Path(directory), Path(out)
+    if executor is not None:  # its workers may run in another folder
+        directory, out = directory.absolute(), out.absolute()
+    problems = Problems(directory)
     config = PrepareConfig.merged(how, options, "prepare_folder", leads=("MLII", "II"))
     prepare, anonymize = config.prepare_options(), config.anonymize
     if patients and patient_comment:
@@ -126,7 +129,7 @@ def prepare_folder(
         raise OptionError(where, "both given", "one of them", code="conflict")
     check_new_folder(out, overwrite=overwrite)  # before every recording is read
     sources = folder_sources(
-        Path(directory),
+        directory,
         patients=None if patients is None else Path(patients),
         comment=patient_comment,
         formats=tuple(formats),
@@ -153,8 +156,7 @@ def prepare_folder(
             kind="folder",
             metadata={"unusable": _listed(problems, anonymize)} if problems else None,
             overwrite=overwrite,
-            workers=workers,
-            executor=executor,
+            workers=workers if executor is None else executor,
             on_progress=on_progress,
             on_samples_for=lambda recording: minutes_reporter(progress, "minutes read", recording, single=False),
         )

@@ -215,8 +215,7 @@ def _read_all(
     sources: Sequence[Source],
     options: PrepareOptions,
     folder: Path,
-    workers: int,
-    executor: Executor | None,
+    by: Executor | int,
     on_samples_for: OnSamplesFactory,
 ) -> Iterator[_Read]:
     paths = [path for source in sources for path in source.records]
@@ -224,22 +223,18 @@ def _read_all(
     scored = replace(options, train_leads="first")  # held out: none of their beats is trained on
     by_record = [scored if source.id in options.holdout else options for source in sources for _ in source.records]
     # a detector that was made in place is nowhere to be found by another process
-    alone = executor is None and (workers <= 1 or len(paths) < 4)
-    if alone or not options.beats.qrs_detector.origin:
+    if (isinstance(by, int) and (by <= 1 or len(paths) < 4)) or not options.beats.qrs_detector.origin:
         for path, name, how in zip(paths, names, by_record, strict=True):
             yield _read_record(path, name, how, folder, on_samples_for)
         return
-    pool = process_pool(workers) if executor is None else executor
-    tasks = (
-        (path.absolute(), name, how, folder.absolute()) for path, name, how in zip(paths, names, by_record, strict=True)
-    )
+    pool = process_pool(by) if isinstance(by, int) else by
     try:
-        yield from in_order(pool, _read_record, tasks)
+        yield from in_order(pool, _read_record, zip(paths, names, by_record, [folder] * len(paths), strict=True))
     except BrokenExecutor:
         action = f"free memory or pass a smaller {param('workers')}, then run the same command again"
         raise CohortError("the recordings", "a worker process was killed while it read them", action=action) from None
     finally:
-        if executor is None:
+        if pool is not by:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
@@ -269,8 +264,7 @@ def build_cohort(
     kind: str,
     metadata: dict[str, Any] | None = None,
     overwrite: bool = False,
-    workers: int | None = None,
-    executor: Executor | None = None,
+    workers: Executor | int | None = None,
     on_progress: OnProgress | None = None,
     check: Callable[[dict[str, int]], None] | None = None,
     on_samples_for: OnSamplesFactory = None,
@@ -284,8 +278,7 @@ def build_cohort(
         kind: ``mitbih``, ``folder``, ``demo``: what the cohort is made from.
         metadata: more to say in ``cohort.json``.
         overwrite: replace ``out`` where it exists.
-        workers: processes; one a core by default. The result does not depend on it.
-        executor: reads the recordings, in place of a pool of ``workers`` processes.
+        workers: processes, or what has them; one a core by default. The result does not depend on it.
         on_progress: called after each record with its name, the number done and the number of all.
         on_samples_for: returns the progress callback of a recording; unused where several processes read.
         check: called with the beats of each class before anything is kept; raises where they cannot be right.
@@ -300,7 +293,7 @@ def build_cohort(
     version = options.beats.rr_version
     with replacing_folder(out, overwrite=overwrite) as folder, CohortWriter(folder, rr_version=version) as writer:
         build = _Build(options, writer)
-        read = _read_all(sources, options, folder, workers or platform.cores(), executor, on_samples_for)
+        read = _read_all(sources, options, folder, workers or platform.cores(), on_samples_for)
         for source in sources:
             parts = []
             for _ in source.records:

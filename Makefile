@@ -1,6 +1,7 @@
 # make test   everything CI checks: lint, types, tests        make slow   the slow tests too
 # make demo   installs, then synthetic recordings to a patient's report and ONNX files   DEMO=folder   where to (default: demo)
 # make install   a virtual environment in .venv               make TORCH=gpu install   with a CUDA build of torch
+# make check-meta   what would fail on a GPU, or wait for it, found without one (docs/extend.md)
 # make fuzz   spoiled artefacts, a command over each   CASES=how many  SEED=of the series  CASE=one again  ONLY=artefact
 # make oldest   the fast tests with the lowest versions that pyproject.toml allows, in .venv-oldest
 # make newest   the same with the newest there are, in .venv-newest
@@ -41,7 +42,7 @@ SEED ?= 0
 FUZZ_JSON ?= build/fuzz.json
 
 .SECONDARY:
-.PHONY: install lint types languages unit slow test demo fuzz format oldest newest lock audit browser mcu tflite flower lock-flower docs lock-docs clean
+.PHONY: install lint types languages unit slow test check-meta demo fuzz format oldest newest lock audit browser mcu tflite flower lock-flower docs lock-docs clean
 
 install: $(INSTALLED)
 
@@ -75,6 +76,9 @@ unit: install
 
 slow: install
 	$(BIN)/pytest -n 2 --dist worksteal --slow
+
+check-meta: install
+	$(BIN)/pytest -n 2 --dist worksteal --slow tests/federation/test_meta_device.py
 
 test: lint types unit
 

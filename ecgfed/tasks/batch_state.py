@@ -23,7 +23,6 @@ from ecgfed.domain.record.reader import annotation_file
 from ecgfed.domain.signal.detectors import Detector
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.shipped import name_of
-from ecgfed.tasks.predict import RecordingPredictions
 from ecgfed.tasks.prediction_warnings import CODES
 
 #: Name of the state file; removed when the batch is complete.
@@ -181,12 +180,6 @@ class BatchState:
                 return dict(entry["done"])
         return None
 
-    def add(self, name: str, path: Path, predictions: RecordingPredictions, files: Sequence[Path]) -> dict[str, Any]:
-        """Append a completed recording to the state file if possible; return its summary."""
-        result = {key: value for key, value in predictions.summary([]).items() if key != "files"}
-        self.store(name, path, predictions.recording.files, files, result)
-        return result
-
     def store(
         self, name: str, path: Path, inputs: Iterable[Path], files: Sequence[Path], result: Mapping[str, Any]
     ) -> None:
@@ -199,14 +192,37 @@ class BatchState:
             files: the files written for it.
             result: its summary, JSON-ready.
         """
-        with suppress(OSError, StorageError):  # without its line, the recording is only done again
-            read = _input_digests(path, self.call["annotator"], inputs)
-            written = {file.name: sha256(file) for file in files}
-            append_line(self.path, _line({"file": name, "read": read, "written": written, "done": result}))
+        self.append(entry_of(name, path, self.call["annotator"], inputs, files, result))
+
+    def append(self, entry: Mapping[str, Any]) -> None:
+        """Append a completed recording (``entry_of``) to the state file if possible."""
+        if "read" in entry:  # without its line, the recording is only done again
+            with suppress(OSError, StorageError):
+                append_line(self.path, _line(entry))
 
     def end(self) -> None:
         """Remove the state file: the summary is written."""
         remove(self.path)
+
+
+def entry_of(
+    name: str, path: Path, annotator: str, inputs: Iterable[Path], files: Sequence[Path], result: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the line of a completed recording; without ``read`` and ``written`` where a file cannot be read.
+
+    Args:
+        name: its name in the summary.
+        path: the recording.
+        annotator: suffix of its annotation file.
+        inputs: its files.
+        files: the files written for it.
+        result: its summary, JSON-ready.
+    """
+    entry: dict[str, Any] = {"file": name}
+    with suppress(OSError, StorageError):
+        read = _input_digests(path, annotator, inputs)
+        entry |= {"read": read, "written": {file.name: sha256(file) for file in files}}
+    return {**entry, "done": dict(result)}
 
 
 def _digest(file: Path) -> str:

@@ -3,13 +3,15 @@
 import html
 import json
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ecgfed.base.deprecation import renamed_fields, renamed_parameters
 from ecgfed.base.errors import EcgfedError, OptionError, RecordError, param
+from ecgfed.base.executors import in_order
 from ecgfed.base.files import check_free, write_together
 from ecgfed.base.locks import locked
 from ecgfed.base.options import flat_options, option
@@ -19,10 +21,10 @@ from ecgfed.domain.cohort.folder import doubled, not_utf8, recordings_and_not_re
 from ecgfed.domain.record.reader import record_path
 from ecgfed.domain.record.recording import ReadOptions
 from ecgfed.exports.device.bundle import Bundle
-from ecgfed.tasks.batch_state import BatchState, call_of
-from ecgfed.tasks.predict import ENDINGS, RecordingPredictions, opened_bundle, predict
+from ecgfed.tasks.batch_state import BatchState, call_of, entry_of
+from ecgfed.tasks.predict import ENDINGS, opened_bundle, predict
 from ecgfed.tasks.prediction_warnings import CODES
-from ecgfed.tasks.progress import SILENT, ProgressReporter
+from ecgfed.tasks.progress import SILENT, Messages, ProgressReporter
 
 #: Name of the summary file.
 SUMMARY = "predictions.summary.json"
@@ -185,10 +187,11 @@ def predict_batch(
     force: bool = False,
     resume: bool = False,
     overwrite: bool = False,
+    executor: Executor | None = None,
     progress: ProgressReporter = SILENT,
     **options: object,
 ) -> Batch:
-    """Classify the beats of many recordings, one after the other. Research use only, not for diagnosis.
+    """Classify the beats of many recordings, one by one or by an executor. Research use only, not for diagnosis.
 
     A recording that cannot be used is listed with the reason, and so are broken links, pipes and files or sub-folders
     that cannot be read; the others are completed. An interrupted batch continues with ``resume``, with the same result.
@@ -206,6 +209,8 @@ def predict_batch(
         resume: continue the batch in ``out``: recordings completed by the same call are skipped, unless one of their
             files has changed.
         overwrite: replace files of these names, but never a recording.
+        executor: any ``concurrent.futures.Executor``, as dask's: the recordings are shared out among its workers, which
+            see the same files; the results are the same (docs/executors.md).
         progress: receives progress, notes and warnings.
         options: the fields of ``BatchOptions``; they take precedence over ``how``.
 
@@ -232,17 +237,8 @@ def predict_batch(
     call = call_of(opened, beat_options, patient=patient, int8=int8, force=force, **drawn)
     requests = _requests([records] if isinstance(records, Path | str) else records, out, resolved.annotator)
 
-    def predict_request(request: _BatchRequest) -> RecordingPredictions:
-        return predict(
-            bundle=opened,
-            recording=request.path,
-            patient=patient,
-            int8=int8,
-            how=RecordingOptions(**resolved.shared_with(RecordingOptions)),
-            force=force,
-            progress=RecordingReporter(progress, request.name),
-        )
-
+    how = RecordingOptions(**resolved.shared_with(RecordingOptions))
+    work = _Work(opened, patient, int8, how, force, resolved.annotator, drawn)
     with locked(out):
         state = BatchState(out, call, opened.classes)
         if resume:
@@ -255,8 +251,8 @@ def predict_batch(
                 overwrite=overwrite,
             )
         state.begin()
-        drawn["overwrite"] = overwrite or resume
-        completed, failed = _predict_all(requests, state, predict_request, drawn, progress)
+        drawn["overwrite"] = overwrite or resume or executor is not None  # a killed worker's recording is done again
+        completed, failed = _predict_all(requests, state, work, executor, progress)
         batch = Batch(tuple(completed), tuple(failed), opened.classes, out / SUMMARY)
         if completed:
             text = json.dumps(batch.to_dict(), indent=1, allow_nan=False, ensure_ascii=False)
@@ -265,34 +261,96 @@ def predict_batch(
     return batch
 
 
+@dataclass(frozen=True)
+class _Work:
+    """What is done with each recording: the arguments of ``predict`` and of ``RecordingPredictions.save``."""
+
+    bundle: Bundle
+    patient: str | None
+    int8: bool
+    how: RecordingOptions
+    force: bool
+    annotator: str
+    drawn: dict[str, Any]
+
+    def __call__(self, request: _BatchRequest, progress: ProgressReporter) -> dict[str, Any]:
+        """Predict a recording and write its files; return its line in the state file."""
+        predictions = predict(
+            bundle=self.bundle,
+            recording=request.path,
+            patient=self.patient,
+            int8=self.int8,
+            how=self.how,
+            force=self.force,
+            progress=RecordingReporter(progress, request.name),
+        )
+        files = predictions.save(request.out, **self.drawn)
+        result = {key: value for key, value in predictions.summary([]).items() if key != "files"}
+        inputs = predictions.recording.files
+        return entry_of(request.name, request.path, self.annotator, inputs, files, result)
+
+
+def _elsewhere(work: _Work, request: _BatchRequest) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """Run on a worker: return the recording's line, or ``problem`` and its like, and the messages."""
+    messages = Messages()
+    try:
+        return work(request, messages), messages.texts
+    except EcgfedError as problem:
+        return problem.as_json(), messages.texts
+
+
+def _lines(
+    work: _Work, requests: Sequence[_BatchRequest], executor: Executor | None, progress: ProgressReporter
+) -> Iterator[dict[str, Any]]:
+    """Yield the line of each recording, or ``problem`` and its like, in order."""
+    if executor is None:
+        for request in requests:
+            try:
+                yield work(request, progress)
+            except EcgfedError as problem:
+                yield problem.as_json()
+        return
+    tasks = ((work, replace(request, path=request.path.absolute(), out=request.out.absolute())) for request in requests)
+    for line, messages in in_order(executor, _elsewhere, tasks):
+        for kind, text in messages:
+            getattr(progress, kind)(text)
+        yield line
+
+
 def _predict_all(
     requests: Sequence[_BatchRequest],
     state: BatchState,
-    predict_request: Callable[[_BatchRequest], RecordingPredictions],
-    drawn: dict[str, Any],
+    work: _Work,
+    executor: Executor | None,
     progress: ProgressReporter,
 ) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
     """Predict the recordings that are not completed; return the completed and the failed ones."""
     completed: list[dict[str, Any]] = []
     failed: list[dict[str, str]] = []
-    problems, resumed = _name_clashes(requests), 0
+    problems, strip = _name_clashes(requests), work.drawn["strip"]
+    results: dict[Path, dict[str, Any]] = {}
+    for request in requests if state.finished else ():
+        result = state.stored_result(request.name, request.path, _targets(request, strip))
+        if result and request.path not in problems:
+            results[request.path] = result
+    lines = _lines(work, [r for r in requests if r.path not in problems and r.path not in results], executor, progress)
     for number, request in enumerate(requests):
-        try:
-            if request.path in problems:
-                raise problems[request.path]
-            files = _targets(request, drawn["strip"])
-            if result := state.stored_result(request.name, request.path, files):
-                resumed += 1
-            else:
-                predictions = predict_request(request)
-                files = predictions.save(request.out, **drawn)
-                result = state.add(request.name, request.path, predictions, files)
-            completed.append({"file": request.name, **result, "files": [str(file) for file in files]})
-        except EcgfedError as problem:
-            failed.append({"file": safe_text(request.name), **problem.as_json()})
+        if request.path in problems:
+            line: dict[str, Any] = problems[request.path].as_json()
+        elif request.path in results:
+            line = {"done": results[request.path]}
+        else:
+            line = next(lines)
+            if "done" in line:
+                state.append(line)
+        if "done" in line:
+            files = [str(file) for file in _targets(request, strip)]
+            completed.append({"file": request.name, **line["done"], "files": files})
+        else:
+            failed.append({"file": safe_text(request.name), **line})
         progress.update("recordings", number + 1, len(requests), request.name)
-    if resumed:
-        progress.note(f"{resumed} of {count_of(len(requests), 'recording')} were already completed.")
+    if results:
+        progress.note(f"{len(results)} of {count_of(len(requests), 'recording')} were already completed.")
     return completed, failed
 
 

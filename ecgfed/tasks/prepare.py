@@ -1,6 +1,7 @@
 """``prepare``: cohorts from recordings; ``prepare_databases``: from PhysioNet's, ``prepare_images``: from images."""
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,6 +81,7 @@ def prepare_folder(
     skip_unusable: bool = False,
     overwrite: bool = False,
     workers: int | None = None,
+    executor: Executor | None = None,
     progress: ProgressReporter = SILENT,
     **options: object,
 ) -> Cohort:
@@ -101,6 +103,8 @@ def prepare_folder(
         skip_unusable: skip unusable recordings with a warning each, instead of refusing all.
         overwrite: as in ``prepare_database``.
         workers: as in ``prepare_database``.
+        executor: any ``concurrent.futures.Executor`` reads the recordings, in place of our own processes
+            (docs/executors.md).
         progress: receives progress, notes and warnings.
         options: the fields of ``PrepareConfig``.
 
@@ -114,7 +118,10 @@ def prepare_folder(
     """
     from ecgfed.domain.cohort.folder import folder_sources
 
-    out, problems = Path(out), Problems(Path(directory))
+    directory, out = Path(directory), Path(out)
+    if executor is not None:  # its workers may run in another folder
+        directory, out = directory.absolute(), out.absolute()
+    problems = Problems(directory)
     config = PrepareConfig.merged(how, options, "prepare_folder", leads=("MLII", "II"))
     prepare, anonymize = config.prepare_options(), config.anonymize
     if patients and patient_comment:
@@ -122,7 +129,7 @@ def prepare_folder(
         raise OptionError(where, "both given", "one of them", code="conflict")
     check_new_folder(out, overwrite=overwrite)  # before every recording is read
     sources = folder_sources(
-        Path(directory),
+        directory,
         patients=None if patients is None else Path(patients),
         comment=patient_comment,
         formats=tuple(formats),
@@ -149,7 +156,7 @@ def prepare_folder(
             kind="folder",
             metadata={"unusable": _listed(problems, anonymize)} if problems else None,
             overwrite=overwrite,
-            workers=workers,
+            workers=workers if executor is None else executor,
             on_progress=on_progress,
             on_samples_for=lambda recording: minutes_reporter(progress, "minutes read", recording, single=False),
         )

@@ -93,6 +93,21 @@ class Watch(ProgressReporter):
 SILENT = ProgressReporter()
 
 
+class Messages(ProgressReporter):
+    """Collects notes and warnings on a worker, to be reported where its task was submitted."""
+
+    def __init__(self) -> None:
+        self.texts: list[tuple[str, str]] = []
+
+    def note(self, text: str) -> None:
+        """Collect a note."""
+        self.texts.append(("note", text))
+
+    def warn(self, text: str) -> None:
+        """Collect a warning."""
+        self.texts.append(("warn", text))
+
+
 def report_exclusions(exclusions: Iterable[Exclusions], progress: ProgressReporter) -> None:
     """Report exclusions: one note for each kind, or a warning with advice above a share of ``WARN_SHARE``."""
     for entry in exclusions:

@@ -1,11 +1,13 @@
 """``train``: train a run on a cohort."""
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import asdict
 from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, RunError, param
+from ecgfed.base.executors import in_order
 from ecgfed.base.options import flat_options, merged, taken
 from ecgfed.base.text import count_of
 from ecgfed.core.config import SITE, TrainConfig
@@ -19,7 +21,7 @@ from ecgfed.core.runs.run import FILE_NAME, Run, create_run, extend_run, lengths
 from ecgfed.core.runs.seeds import seed_folder
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.tasks.opening import PassedNet, warn_if_unpinned
-from ecgfed.tasks.progress import SILENT, ProgressReporter
+from ecgfed.tasks.progress import SILENT, Messages, ProgressReporter
 from ecgfed.tasks.run_folder import RunFolder, run_folder
 from ecgfed.tasks.session import run_session
 from ecgfed.tasks.train_options import SettingValue, build_method_and_plan, default_out, own_net, resolve_options
@@ -110,6 +112,7 @@ def train_seeds(
     seeds: Sequence[int],
     out: Path | str,
     *,
+    executor: Executor | None = None,
     progress: ProgressReporter = SILENT,
     should_stop: Callable[[], bool] = lambda: False,
     **options: object,
@@ -120,8 +123,9 @@ def train_seeds(
         cohort: an opened cohort, or its folder.
         seeds: distinct seeds.
         out: the folder of the runs. With ``resume``, finished seeds are skipped and missing ones are started.
+        executor: any ``concurrent.futures.Executor`` trains the seeds, each a task of its own (docs/executors.md).
         progress: as in ``train``.
-        should_stop: as in ``train``.
+        should_stop: as in ``train``; with an executor, called after each seed.
         options: as in ``train``.
 
     Raises:
@@ -149,15 +153,36 @@ def train_seeds(
             raise OptionError("out", f"{out} holds {', '.join(taken)}", "none of these", action, code="exists")
     opened = cohort if isinstance(cohort, Cohort) else open_cohort(Path(cohort))
     runs: list[Run] = []
-    for seed in seeds:
-        folder = seed_folder(out, seed)
-        progress.note(f"Seed {seed}, {len(runs) + 1} of {len(seeds)}:")
-        resume = bool(options.get("resume")) and (folder / FILE_NAME).is_file()
-        arguments = {**options, "resume": resume, "seed": seed, "progress": progress, "should_stop": should_stop}
-        runs.append(train(opened, folder, **arguments))  # type: ignore[arg-type]
+    folders = [seed_folder(out, seed) for seed in seeds]
+    resumed = [bool(options.get("resume")) and (folder / FILE_NAME).is_file() for folder in folders]
+    arguments = [{**options, "resume": on, "seed": seed} for seed, on in zip(seeds, resumed, strict=True)]
+    if executor is not None and opened.in_memory:
+        raise OptionError("executor", "a cohort in memory", "a cohort in a folder", "pass out= to cohort_from_arrays")
+    if executor is not None:
+        tasks = (
+            (opened.path.absolute(), folder.absolute(), each) for folder, each in zip(folders, arguments, strict=True)
+        )
+        for folder, texts in zip(folders, in_order(executor, _train_elsewhere, tasks), strict=True):
+            runs.append(open_run(folder, options.get("method"), options.get("net")))  # type: ignore[arg-type]
+            for kind, text in texts:
+                getattr(progress, kind)(f"{folder.name}: {text}")
+            progress.update("seeds", len(runs), len(seeds), folder.name)
+            if should_stop():
+                break
+        return runs
+    for folder, each in zip(folders, arguments, strict=True):
+        progress.note(f"Seed {each['seed']}, {len(runs) + 1} of {len(seeds)}:")
+        runs.append(train(opened, folder, progress=progress, should_stop=should_stop, **each))  # type: ignore[arg-type]
         if should_stop():
             break
     return runs
+
+
+def _train_elsewhere(cohort: Path, folder: Path, options: dict[str, object]) -> list[tuple[str, str]]:
+    """Run on a worker: train a run; return the notes and warnings."""
+    messages = Messages()
+    train(cohort, folder, progress=messages, **options)  # type: ignore[arg-type]
+    return messages.texts
 
 
 def _create(

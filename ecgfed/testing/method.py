@@ -31,6 +31,7 @@ from ecgfed.core.runs.checkpoint import CheckpointStore
 from ecgfed.testing.checks import CheckReport, PluginCheck, SkipCheck, expect, run_checks
 from ecgfed.testing.federation import CLASSES, synthetic_federation
 from ecgfed.testing.hooks import HookRecorder, changed, instrumented, same, snapshot
+from ecgfed.testing.meta_device import runs_on_meta
 from ecgfed.testing.trial import (
     SIZES,
     DoubleNet,
@@ -301,4 +302,5 @@ CHECKS: tuple[PluginCheck[Trial], ...] = (
     PluginCheck("an error names the client whose beats are NaN", _rejects_nan),
     PluginCheck("the communication spec matches what is sent and stored", _communication_matches_spec),
     PluginCheck("exported graphs agree with the model", _exports),
+    PluginCheck("rounds and models run on another device, and wait for no value", runs_on_meta),
 )

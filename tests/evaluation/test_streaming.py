@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from conftest import train_run
 from support import traced_once  # noqa: F401
 
@@ -19,7 +20,8 @@ from ecgfed.core.federation.state import State
 from ecgfed.core.federation.trees import flatten
 from ecgfed.core.methods.base import Tree
 from ecgfed.core.methods.models import Pipeline, Stage
-from ecgfed.core.nets.net import Inputs, NetSpec
+from ecgfed.core.nets.net import Inputs, Net, NetSpec
+from ecgfed.core.nets.parts import extractor_of, head_of
 from ecgfed.core.nets.resnet1d import ResNet1d
 from ecgfed.core.runs.client_states import ClientStates
 from ecgfed.core.runs.run import open_run
@@ -82,13 +84,37 @@ def test_a_predictor_forgets_what_it_has_no_room_for(cohort_path: Path, monkeypa
     one = 10 * 12 * 4 + sum(v.numel() * v.element_size() for v in chains[0].stages[0].params.values())
     predictor.memory_bytes = 2 * one
     computed: list[int] = []
-    original = predict._chain_probabilities
+    original = predict.chain_logits
 
-    def noted(net: ResNet1d, chain: Pipeline, inputs: Inputs) -> Any:
-        computed.append(next(i for i, one in enumerate(chains) if one is chain))
+    def noted(net: Net, chain: Pipeline, inputs: Inputs | torch.Tensor) -> torch.Tensor:
+        computed.append(next(i for i, one in enumerate(chains) if one.stages[0] is chain.stages[0]))
         return original(net, chain, inputs)
 
-    monkeypatch.setattr(predict, "_chain_probabilities", noted)
+    monkeypatch.setattr(predict, "chain_logits", noted)
     for i in (0, 1, 0, 2, 0, 1):
         predictor.labels(chains[i])
     assert computed == [0, 1, 2, 1]
+
+
+def test_a_part_that_patients_share_is_computed_once_if_there_is_room(
+    cohort_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = ResNet1d(NetSpec(12, width=0.35))
+    rows, data = np.arange(10), training_data(open_cohort(cohort_path), rr=False)
+    models = [net.initial(seed) for seed in range(3)]
+    shared = Stage("extractor", extractor_of(models[0]), shared=True)
+    chains = [Pipeline((shared, Stage("head", head_of(model), shared=False))) for model in models]
+    computed: list[tuple[str, ...]] = []
+    original = predict.chain_logits
+
+    def noted(net: Net, chain: Pipeline, inputs: Inputs | torch.Tensor) -> torch.Tensor:
+        computed.append(tuple(stage.role for stage in chain.stages))
+        return original(net, chain, inputs)
+
+    monkeypatch.setattr(predict, "chain_logits", noted)
+    roomy, small = Predictor(net, data, rows, 1), Predictor(net, data, rows, 1, memory_bytes=1)
+    once = [roomy.probabilities(chain) for chain in chains]
+    assert computed == [("extractor",), ("head",), ("head",), ("head",)]
+    for chain, probabilities in zip(chains, once, strict=True):
+        np.testing.assert_array_equal(small.probabilities(chain), probabilities)
+    assert computed[4:] == [("extractor", "head")] * 3

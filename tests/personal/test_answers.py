@@ -180,6 +180,15 @@ def test_the_gate_by_hand() -> None:
     assert found.exp().sum(1).numpy() == pytest.approx(np.full(130, 1 + CLASSES * 1e-3), abs=1e-4)
 
 
+@pytest.mark.parametrize("rows", [1, 31, 32, 33, 100])
+def test_the_bits_of_a_distance_do_not_depend_on_the_rows_beside_it(rows: int) -> None:
+    draw = torch.Generator().manual_seed(rows)
+    described, shift, scale = (torch.randn(size, 128, generator=draw) for size in (rows, 1, 1))
+    params = {"own.shift": shift[0], "own.scale": scale[0], "own.kept": torch.randn(128, 128, generator=draw)}
+    difference = ((described - shift) * scale)[:, None] - params["own.kept"]
+    assert torch.equal(squared_distances(params, described), (difference * difference).sum(2))
+
+
 def test_reach_and_reserve_by_hand() -> None:
     assert gated.reach(torch.tensor([1.0, 2.0, torch.inf, 3.0])) == pytest.approx(2.9)  # 95% between 2 and 3
     assert gated.reach(torch.tensor([torch.inf])) == pytest.approx(0.05)

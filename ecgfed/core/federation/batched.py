@@ -228,16 +228,21 @@ class BatchedEngine:
     ) -> dict[int, ClientResult]:
         """Finish the clients in slots ``finished``; returns results by position in the round's work."""
         index = torch.tensor(finished, dtype=torch.int64, device=self.device)
-        ended = {path: leaf[index].cpu() for path, leaf in flight.state.items()}
-        totals = {name: value[index].tolist() for name, value in flight.sums.items()}
+        ended = self._to_cpu({path: leaf[index] for path, leaf in flight.state.items()})
+        totals = self._to_cpu({name: value[index] for name, value in flight.sums.items()})
         results = {}
         for j, k in enumerate(finished):
             slot = slots[k]
             assert slot is not None
-            means = {name: total[j] / slot.t for name, total in totals.items()}
+            means = {name: float(total[j]) / slot.t for name, total in totals.items()}
             state = unflatten({path: leaf[j] for path, leaf in ended.items()})[METHOD]
             results[slot.position] = close_client(method, self.data, self.plan, slot.work, state, means, slot.beats)
         return results
+
+    @staticmethod
+    def _to_cpu(leaves: Flat) -> Flat:
+        """Copy tensors from the device: the only place in a round where the CPU waits for it."""
+        return {path: leaf.cpu() for path, leaf in leaves.items()}
 
     def _refill(
         self,

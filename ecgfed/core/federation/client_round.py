@@ -13,7 +13,7 @@ from ecgfed.core.federation.data import TrainingData, local_batches
 from ecgfed.core.federation.diverged import diverged
 from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.federation.trees import flatten
-from ecgfed.core.methods.base import Batch, ClientInfo, LocalBeats, Method, Tree
+from ecgfed.core.methods.base import Batch, ClientInfo, LocalBeats, Losses, Method, Tree
 
 #: Batch size of a survey; large, because it needs no gradients.
 SURVEY_BATCH = 512
@@ -69,19 +69,38 @@ def run_client(method: Method, data: TrainingData, plan: TrainPlan, work: Client
         DivergedError: a loss or a parameter that is not finite, naming the client and the round.
     """
     work = prepared(method, data, work)
+    state, sums, beats = train_locally(method, data, plan, work)
+    means = {name: float(value) / work.info.steps for name, value in sums.items()}
+    return close_client(method, data, plan, work, state, means, beats)
+
+
+def train_locally(
+    method: Method, data: TrainingData, plan: TrainPlan, work: ClientWork, device: torch.device | None = None
+) -> tuple[Tree, Losses, int]:
+    """Run ``init_round`` and the local steps; no tensor's value is read.
+
+    Args:
+        method: the federated method.
+        data: the training beats.
+        plan: local work, batch size, seed.
+        work: as ``prepared`` returns it, its trees on ``device``.
+        device: for the batches; default the CPU.
+
+    Returns:
+        The working state, sums of the losses over the steps (0-d float64), and the number of beats used.
+    """
     info = work.info
-    state = method.init_round(work.shared, work.client_state, info)
-    zero = torch.zeros((), dtype=torch.float64)
-    sums: dict[str, torch.Tensor] = {}
+    with torch.device(device or "cpu"):  # tensors that the hook creates must be on the same device
+        state = method.init_round(work.shared, work.client_state, info)
+    sums: Losses = {}
     beats = 0
     batches = local_batches(data, plan, info.index, work.beats_used, method.requirements.batches_per_step)
     for t, group in enumerate(batches):
-        state, losses = method.step(state, group, t)
+        state, losses = method.step(state, [batch.to(device) for batch in group], t)
         beats += sum(len(batch.label) for batch in group)
         for name, value in losses.items():
-            sums[name] = value.detach() + sums.get(name, zero)
-    means = {name: float(value) / info.steps for name, value in sums.items()}
-    return close_client(method, data, plan, work, state, means, beats)
+            sums[name] = value.detach().double() + sums.get(name, 0.0)
+    return state, sums, beats
 
 
 def prepared(method: Method, data: TrainingData, work: ClientWork, device: torch.device | None = None) -> ClientWork:
@@ -92,7 +111,10 @@ def prepared(method: Method, data: TrainingData, work: ClientWork, device: torch
         work: the client and its round, with the server's message on ``device``.
         device: for the survey and the beats; default the CPU.
     """
-    info, beats = work.info, local_beats(data, work, device)
+    info = work.info
+    if device is not None:
+        info = replace(info, class_counts=info.class_counts.to(device))
+    beats = local_beats(data, replace(work, info=info), device)
     if method.requirements.training:
         info = replace(info, training=beats)
     if method.requirements.validation and info.index in data.valid_rows:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from ecgfed.core.federation.client_round import ClientResult, ClientWork, prepared
+from ecgfed.core.federation.client_round import ClientResult, ClientWork, prepared, train_locally
 from ecgfed.core.federation.cost import flat_federation, without_own_loss
-from ecgfed.core.federation.data import TrainingData, local_batches
+from ecgfed.core.federation.data import TrainingData
 from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.federation.train import initial_state, train
 from ecgfed.core.federation.trees import flatten
@@ -166,15 +166,9 @@ class _Steps:
         return [self._run(method, prepared(method, self.data, client_work)) for client_work in work]
 
     def _run(self, method: Method, work: ClientWork) -> ClientResult:
-        state, means = method.init_round(work.shared, work.client_state, work.info), {"loss": 0.0}
-        batches = local_batches(
-            self.data, self.plan, work.info.index, work.beats_used, method.requirements.batches_per_step
-        )
-        for t, group in enumerate(batches):
-            state, losses = method.step(state, group, t)
-            means |= dict.fromkeys(losses, 0.0)
+        state, sums, _ = train_locally(method, self.data, self.plan, work)
         returned, client_state = method.finish_round(state, work.info)
-        return ClientResult(returned, client_state, means, 0)
+        return ClientResult(returned, client_state, {"loss": 0.0, **dict.fromkeys(sums, 0.0)}, 0)
 
 
 def _structure(tree: Tree) -> dict[str, LeafForm]:

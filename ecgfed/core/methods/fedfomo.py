@@ -52,21 +52,18 @@ class FedFomoSettings(SgdSettings):
 
 def mixed(
     model: Params, candidates: Sequence[Params], model_loss: Tensor, losses: Sequence[Tensor]
-) -> tuple[Params, list[float]]:
-    """Equations 5 and 6: return the new model, and w_n of each candidate before it is clamped at 0.
+) -> tuple[Params, Tensor]:
+    """Equations 5 and 6: return the new model, and w_n of each candidate before it is clamped at 0, float64.
 
     Running statistics are mixed with the same weights.
     """
-    raw = []
-    for candidate, loss in zip(candidates, losses, strict=True):
-        distance = square_length(minus(trainable(model), candidate)).sqrt()
-        raw.append(float((model_loss - loss) / distance) if float(distance) > 0 else 0.0)
-    positive = [max(0.0, w) for w in raw]
-    total = sum(positive)
+    distance = torch.stack([square_length(minus(trainable(model), candidate)).sqrt() for candidate in candidates])
+    raw = torch.where(distance > 0, (model_loss - torch.stack(list(losses))) / distance, 0.0)
+    positive = raw.clamp_min(0.0)
+    share = positive / positive.sum().clamp_min(torch.finfo(positive.dtype).tiny)  # all 0 where nobody helps
     new = dict(model)
-    if total > 0:
-        for w, candidate in zip(positive, candidates, strict=True):
-            new = {name: value + (w / total) * (candidate[name] - model[name]) for name, value in new.items()}
+    for w, candidate in zip(share, candidates, strict=True):
+        new = {name: value + w.to(value.dtype) * (candidate[name] - model[name]) for name, value in new.items()}
     return new, raw
 
 
@@ -111,7 +108,7 @@ class FedFomo(Method):
                 logits = [self.net.logits(params, info.validation.inputs) for params in (model, *candidates)]
                 model_loss, *losses = (batch_loss(each, info.validation, self.settings) for each in logits)
             model, raw = mixed(model, candidates, model_loss, losses)
-            gain[: len(raw)] = torch.tensor(raw, dtype=torch.float64)
+            gain[: len(raw)] = raw
         return {"model": model, "velocity": zeros_like(model), "gain": gain}
 
     def _select(self, server: Tree, client: int) -> list[int]:

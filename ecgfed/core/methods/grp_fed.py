@@ -153,7 +153,9 @@ class GrpFed(LossWeighted):
     def _init_local(self, received: Params, stored: Tree | None) -> Tree:
         """Return local extractor, discriminator and their velocities at the start of a round."""
         if stored is None:
-            discriminator = initial_discriminator(self.net.features, DISCRIMINATOR_SEED)
+            like = next(iter(received.values()))  # drawn on the CPU
+            drawn = initial_discriminator(self.net.features, DISCRIMINATOR_SEED)
+            discriminator = {name: value.to(like.device) for name, value in drawn.items()}
             local = {"extractor": received, "discriminator": discriminator}
         else:
             local = {name: stored[name] for name in stored if name != "head"}

@@ -81,7 +81,7 @@ class PerFedAvg(FedAvgUniform):
             ahead, behind = (model_gradients(self.net, {**model, **point}, batches[2], settings)[0] for point in moved)
             direction = plus(outer, times(minus(ahead, behind), 1.0 / (2.0 * settings.delta)), -settings.alpha)
         model, velocity = sgd_step(model, direction, state["velocity"], stats, settings)
-        is_first = torch.as_tensor(t) == 0
+        is_first = torch.as_tensor(t, device=loss.device) == 0
         personal = {name: torch.where(is_first, inner[name], value) for name, value in state["personal"].items()}
         return {"model": model, "velocity": velocity, "personal": personal}, {"loss": loss, "inner_loss": inner_loss}
 

@@ -67,9 +67,10 @@ def is_exported() -> bool:
 def constant(values: tuple[float, ...], like: Tensor) -> Tensor:
     """Return values as a 1-D tensor of the dtype and on the device of ``like``.
 
-    Mapped over clients they are filled in by kernels: nothing can be copied to a GPU while a CUDA graph is captured.
+    Mapped over clients, or not on the CPU, they are filled in by kernels: a copy to a GPU would be waited for, and
+    cannot be made while a CUDA graph is captured.
     """
-    if is_mapped():
+    if is_mapped() or not like.is_cpu:
         return torch.stack([like.new_full((), value) for value in values])
     return like.new_tensor(values)
 

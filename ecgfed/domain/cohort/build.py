@@ -5,7 +5,7 @@ import os
 import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import BrokenExecutor, Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ecgfed import __version__
 from ecgfed.base import platform
 from ecgfed.base.errors import CohortError, OptionError, RecordError, param
+from ecgfed.base.executors import in_order, process_pool
 from ecgfed.base.files import replacing_folder, sha256
 from ecgfed.base.safe_io import check_labels, check_name
 from ecgfed.base.text import listed
@@ -28,7 +29,6 @@ from ecgfed.domain.cohort.cohort import UNLABELLED
 from ecgfed.domain.cohort.other_leads import in_training, training_beats
 from ecgfed.domain.cohort.sources import PrepareOptions, Source, weak_labels
 from ecgfed.domain.cohort.split import TRAIN, split_beats
-from ecgfed.domain.cohort.workers import worker_pool
 from ecgfed.domain.cohort.writer import CohortWriter
 from ecgfed.domain.record.annotations import end_note
 from ecgfed.domain.record.anonymous import anonymous_annotation, lead_names, removed_fields
@@ -212,25 +212,30 @@ def _removed(cut: RecordingBeats) -> tuple[str, ...]:
 
 
 def _read_all(
-    sources: Sequence[Source], options: PrepareOptions, folder: Path, workers: int, on_samples_for: OnSamplesFactory
+    sources: Sequence[Source],
+    options: PrepareOptions,
+    folder: Path,
+    by: Executor | int,
+    on_samples_for: OnSamplesFactory,
 ) -> Iterator[_Read]:
     paths = [path for source in sources for path in source.records]
     names = [name for source in sources for name in source.called]
     scored = replace(options, train_leads="first")  # held out: none of their beats is trained on
     by_record = [scored if source.id in options.holdout else options for source in sources for _ in source.records]
     # a detector that was made in place is nowhere to be found by another process
-    if workers <= 1 or len(paths) < 4 or not options.beats.qrs_detector.origin:
+    if (isinstance(by, int) and (by <= 1 or len(paths) < 4)) or not options.beats.qrs_detector.origin:
         for path, name, how in zip(paths, names, by_record, strict=True):
             yield _read_record(path, name, how, folder, on_samples_for)
         return
-    pool = worker_pool(workers)
+    pool = process_pool(by) if isinstance(by, int) else by
     try:
-        yield from pool.map(_read_record, paths, names, by_record, [folder] * len(paths), chunksize=1)
-    except BrokenProcessPool:
+        yield from in_order(pool, _read_record, zip(paths, names, by_record, [folder] * len(paths), strict=True))
+    except BrokenExecutor:
         action = f"free memory or pass a smaller {param('workers')}, then run the same command again"
         raise CohortError("the recordings", "a worker process was killed while it read them", action=action) from None
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        if pool is not by:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _check(sources: Sequence[Source], options: PrepareOptions) -> None:
@@ -259,7 +264,7 @@ def build_cohort(
     kind: str,
     metadata: dict[str, Any] | None = None,
     overwrite: bool = False,
-    workers: int | None = None,
+    workers: Executor | int | None = None,
     on_progress: OnProgress | None = None,
     check: Callable[[dict[str, int]], None] | None = None,
     on_samples_for: OnSamplesFactory = None,
@@ -273,7 +278,7 @@ def build_cohort(
         kind: ``mitbih``, ``folder``, ``demo``: what the cohort is made from.
         metadata: more to say in ``cohort.json``.
         overwrite: replace ``out`` where it exists.
-        workers: processes; one a core by default. The result does not depend on it.
+        workers: processes, or what has them; one a core by default. The result does not depend on it.
         on_progress: called after each record with its name, the number done and the number of all.
         on_samples_for: returns the progress callback of a recording; unused where several processes read.
         check: called with the beats of each class before anything is kept; raises where they cannot be right.

@@ -1,0 +1,72 @@
+"""Work in other processes, on this machine or others: any ``concurrent.futures.Executor``."""
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import context, process
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+#: Tasks submitted and not yet received: enough for a cluster, and memory does not grow with the number of all tasks.
+AT_ONCE = 512
+
+
+def in_order(
+    executor: Executor, function: Callable[..., Result], arguments: Iterable[tuple[Any, ...]], at_once: int = AT_ONCE
+) -> Iterator[Result]:
+    """Yield ``function(*each)`` for each tuple of arguments, in their order, computed by an executor.
+
+    An executor that runs the tasks of a killed worker again, as dask's does, may call the function twice for the same
+    arguments, so what it writes must be the same each time.
+
+    Args:
+        executor: any; it is not shut down.
+        function: importable by the workers, as are its arguments.
+        arguments: read as tasks are submitted.
+        at_once: maximum number of tasks submitted and not yet yielded.
+
+    Raises:
+        Exception: that of the first task which failed; tasks that have not begun are cancelled.
+    """
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for each in arguments:
+            waiting.append(executor.submit(function, *each))
+            if len(waiting) >= at_once:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Hide where the main module lies: a script without a guard would start itself anew in every worker."""
+    main = sys.modules["__main__"]
+    hidden: dict[str, Any] = {name: vars(main)[name] for name in ("__file__", "__spec__") if name in vars(main)}
+    main.__spec__ = None
+    vars(main).pop("__file__", None)
+    try:
+        yield
+    finally:
+        vars(main).update(hidden)
+
+
+class _Worker(context.SpawnProcess):
+    @staticmethod
+    def _Popen(process_obj: process.BaseProcess) -> Any:  # noqa: N802
+        with _without_main():
+            return context.SpawnProcess._Popen(process_obj)
+
+
+class _Context(context.SpawnContext):
+    Process = _Worker
+
+
+def process_pool(workers: int) -> ProcessPoolExecutor:
+    """Return a pool of fresh processes: a fork would inherit torch's threads where somebody prepares after training."""
+    return ProcessPoolExecutor(workers, mp_context=_Context())

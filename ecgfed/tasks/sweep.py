@@ -11,9 +11,10 @@ from ecgfed.base.files import read_json, write_json
 from ecgfed.base.fsync import make_folder
 from ecgfed.base.locks import locked
 from ecgfed.base.options import flat_options, merged, options_of, taken
+from ecgfed.base.plugins import names_code
 from ecgfed.base.text import count_of, did_you_mean
 from ecgfed.core.config import TrainConfig
-from ecgfed.core.evaluation.result import SCENARIOS, Scores, with_spread
+from ecgfed.core.evaluation.result import SCENARIOS, with_spread
 from ecgfed.core.evaluation.tables import columns_of, to_frame
 from ecgfed.core.methods.own_losses import with_loss
 from ecgfed.core.methods.registry import method_by_name, name_of
@@ -358,11 +359,12 @@ def _train(
             **trial.config.given_values(),
             **own.given_values(),
         )
+        if len(runs) < len(seeds) or any(run.store.rounds() < run.plan.rounds for run in runs):
+            return None
+        named = trial.config.method
+        method = named if isinstance(named, type) or names_code(named) else None
+        scores = evaluate(folder, cohort=cohort, split="valid", local_models=False, method=method, workers=workers)
     except DivergedError as problem:
         progress.warn(f"{trial.text}: {problem}")
         return SweepRow(trial.values, trial.folder, {}, str(problem))
-    if len(runs) < len(seeds) or any(run.store.rounds() < run.plan.rounds for run in runs):
-        return None
-    method = trial.config.method if isinstance(trial.config.method, type) or ":" in trial.config.method else None
-    scores: Scores = evaluate(folder, cohort=cohort, split="valid", local_models=False, method=method, workers=workers)
     return SweepRow(trial.values, trial.folder, {name: scores.each(name) for name in SCENARIOS})

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import RunError, param
+from ecgfed.base.errors import DivergedError, param
 from ecgfed.core.federation.data import TrainingData
 from ecgfed.core.federation.trees import tree_bytes
 from ecgfed.core.methods.models import Model, Pipeline, Stage
@@ -66,7 +66,7 @@ class Predictor:
             yield self.rows[start : start + BATCH]
 
     def probabilities(self, model: Model) -> NDArray[np.float32]:
-        """Return (beats, classes) float32 probabilities in the order of ``rows``; raises RunError if not finite."""
+        """Return (beats, classes) float32 probabilities in the order of ``rows``; DivergedError if not finite."""
         if isinstance(model, Pipeline):
             return self._of_chain(model)
         total = np.zeros((len(self.rows), self.net.spec.classes), dtype=np.float64)
@@ -105,7 +105,7 @@ class Predictor:
         if not np.isfinite(probabilities).all():  # argmax would treat NaN as the first class
             actual = "answers with probabilities that are not finite"
             action = f"train again with a lower learning rate, {param('settings')} lr=..."
-            raise RunError("the trained model", actual, "a training that converged", action)
+            raise DivergedError("the trained model", actual, "a training that converged", action)
         size = probabilities.nbytes + sum(tree_bytes(part.params) for part in chain.stages)
         self._known[key] = (chain, probabilities, size)
         self._held += size

@@ -2,11 +2,13 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ecgfed.base.errors import DivergedError, OptionError, RunError, param
+from ecgfed.base.executors import in_order
 from ecgfed.base.files import read_json, write_json
 from ecgfed.base.fsync import make_folder
 from ecgfed.base.locks import locked
@@ -23,7 +25,7 @@ from ecgfed.core.runs.document import typed
 from ecgfed.core.runs.own_functions import OwnFunctions
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.tasks.evaluate import evaluate
-from ecgfed.tasks.progress import SILENT, ProgressReporter
+from ecgfed.tasks.progress import SILENT, Messages, ProgressReporter
 from ecgfed.tasks.train import train_seeds
 from ecgfed.tasks.train_options import SettingValue, resolve_options
 
@@ -57,6 +59,10 @@ class SweepRow:
         """Return the mean over seeds of a score; minus infinity if training failed."""
         values = self.scores.get(score, ())
         return sum(values) / len(values) if values else float("-inf")
+
+
+#: A combination's row, None if it was stopped before its end; notes and warnings of a worker.
+_Result = tuple[SweepRow | None, list[tuple[str, str]]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -144,6 +150,7 @@ def sweep(
     settings: Mapping[str, SettingValue] | None = None,
     resume: bool = False,
     workers: int | None = None,
+    executor: Executor | None = None,
     progress: ProgressReporter = SILENT,
     should_stop: Callable[[], bool] = lambda: False,
     **options: object,
@@ -162,8 +169,10 @@ def sweep(
         settings: settings of all combinations, by name.
         resume: continue the sweep in ``out``; finished combinations are not repeated, and values may be added.
         workers: number of threads; default one per core.
+        executor: any ``concurrent.futures.Executor`` trains the combinations, each a task of its own
+            (docs/executors.md).
         progress: receives progress, notes and warnings.
-        should_stop: as in ``train``.
+        should_stop: as in ``train``; with an executor, called after each combination.
         options: the fields of ``TrainConfig``, and those of ``OwnFunctions``.
 
     Returns:
@@ -188,6 +197,8 @@ def sweep(
     base, base_settings = resolve_options(config, options, settings)
     trials = list(_trials(grid, base, base_settings))
     opened = cohort if isinstance(cohort, Cohort) else open_cohort(Path(cohort))
+    if executor is not None and opened.in_memory:
+        raise OptionError("executor", "a cohort in memory", "a cohort in a folder", "pass out= to cohort_from_arrays")
     if not len(opened.usable(opened.pool(1))):
         raise OptionError("cohort", f"{opened.path} has no validation beats", "some, to compare by", code="no-beats")
     fixed = _fixed(opened, base, base_settings, own, seeds)
@@ -197,15 +208,24 @@ def sweep(
         progress.note(
             f"{count_of(len(trials), 'combination')} of {count_of(len(seeds), 'seed')}, scored on validation."
         )
-        for number, trial in enumerate(trials, start=1):
-            if trial.folder in finished:
-                continue
-            progress.note(f"Combination {number} of {len(trials)}: {trial.text}")
-            row = _train(opened, trial, out, seeds, workers, progress, should_stop, own)
+        missing = [trial for trial in trials if trial.folder not in finished]
+        work = ((trial, out.absolute(), seeds, workers, own) for trial in missing)
+        if executor is None:
+            results: Iterator[_Result] = ((_train(opened, *each, progress, should_stop), []) for each in work)
+        else:
+            tasks = ((opened.path.absolute(), *each) for each in work)
+            results = in_order(executor, _train_elsewhere, tasks)
+        for trial, (row, texts) in zip(missing, results, strict=False):
+            for kind, text in texts:
+                getattr(progress, kind)(text)
             if row is None:
                 break
             finished[trial.folder] = row
             write_json(out / FILE_NAME, {**fixed, "rows": [asdict(one) for one in finished.values()]})
+            if executor is not None:
+                progress.update("combinations", len(finished), len(trials), trial.text)
+                if should_stop():
+                    break
     rows = [finished[trial.folder] for trial in trials if trial.folder in finished]
     ordered = sorted(rows, key=lambda row: -row.mean(score))
     return Sweep(out, score, tuple(grid), seeds, tuple(ordered), len(trials))
@@ -340,11 +360,12 @@ def _train(
     out: Path,
     seeds: Sequence[int],
     workers: int | None,
-    progress: ProgressReporter,
-    should_stop: Callable[[], bool],
     own: OwnFunctions,
+    progress: ProgressReporter,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> SweepRow | None:
     """Train and score a combination; None if it was stopped before its end."""
+    progress.note(f"Combination {trial.text}:")
     folder = out / trial.folder
     try:
         runs = train_seeds(
@@ -368,3 +389,11 @@ def _train(
         progress.warn(f"{trial.text}: {problem}")
         return SweepRow(trial.values, trial.folder, {}, str(problem))
     return SweepRow(trial.values, trial.folder, {name: scores.each(name) for name in SCENARIOS})
+
+
+def _train_elsewhere(
+    cohort: Path, trial: _Trial, out: Path, seeds: Sequence[int], workers: int | None, own: OwnFunctions
+) -> _Result:
+    """Run on a worker: train and score a combination; return its row, and the notes and warnings."""
+    messages = Messages()
+    return _train(open_cohort(cohort), trial, out, seeds, workers, own, messages), messages.texts

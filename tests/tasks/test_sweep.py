@@ -10,6 +10,7 @@ from support import Command, assert_refused
 
 import ecgfed
 from ecgfed.base.errors import OptionError, RunError
+from ecgfed.base.executors import process_pool
 from ecgfed.core.methods.fedavg import FedAvg
 from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.domain.cohort.split import TEST
@@ -158,3 +159,24 @@ def test_on_the_command_line(ecgfed: Command, cohort_path: Path, tmp_path: Path,
     assert f"{swept.rows[0].mean('T_g'):.3f}" in text
     assert_refused(ecgfed(*command, "--grid", "lr"), "NAME=VALUE")
     assert_refused(ecgfed(*command, "--grid", "lr=1"), "holds a sweep")
+
+
+def test_an_executor_trains_the_same_combinations(swept: ecgfed.Sweep, cohort_path: Path, tmp_path: Path) -> None:
+    completions: list[int] = []
+
+    class Counted(ecgfed.ProgressReporter):
+        def update(self, what: str, completed: int, total: int | None, item: str = "", **_: Any) -> None:
+            if what == "combinations":
+                completions.append(completed)
+
+    options = {"method": "fedavg", "settings": {"momentum": 0.5}, **SHORT}
+    with process_pool(2) as pool:
+        sweep = ecgfed.sweep(cohort_path, GRID, tmp_path / "sweep", executor=pool, progress=Counted(), **options)
+    assert completions == [1, 2, 3, 4]
+    assert sweep.rows == swept.rows
+    assert (tmp_path / "sweep" / "sweep.json").read_bytes() == (swept.path / "sweep.json").read_bytes()
+    memory = ecgfed.cohort_from_arrays(np.zeros((12, 1, 8), np.float32), np.arange(12) % 2, np.arange(12) % 3)
+    with pytest.raises(OptionError) as refused:
+        ecgfed.sweep(memory, {"lr": [0.1]}, tmp_path / "other", executor=pool)
+    assert refused.value.parameter == "executor"
+    assert not (tmp_path / "other").exists()

@@ -66,8 +66,15 @@ class PrepareConfig(RecordingOptions):
         return PrepareOptions(beats, labels, self.split, holdout, self.seed, train_leads=self.train_leads)
 
 
+@dataclass(frozen=True)
+class FolderConfig(PrepareConfig):
+    """How a folder of recordings becomes a cohort."""
+
+    skip_unusable: bool = option(False, "Skip unusable recordings with a warning each, instead of refusing all.")
+
+
 @renamed_parameters("0.3", "0.5", watch="progress")
-@flat_options(PrepareConfig)
+@flat_options(FolderConfig)
 def prepare_folder(
     directory: Path | str,
     out: Path | str,
@@ -78,7 +85,6 @@ def prepare_folder(
     how: ReadOptions | None = None,
     pack: Path | str | None = None,
     key: Path | str | None = None,
-    skip_unusable: bool = False,
     overwrite: bool = False,
     workers: int | None = None,
     executor: Executor | None = None,
@@ -100,13 +106,12 @@ def prepare_folder(
         how: a ``PrepareConfig``, or ``ReadOptions``.
         pack: as in ``prepare_database``.
         key: as in ``prepare_database``.
-        skip_unusable: skip unusable recordings with a warning each, instead of refusing all.
         overwrite: as in ``prepare_database``.
         workers: as in ``prepare_database``.
         executor: any ``concurrent.futures.Executor`` reads the recordings, in place of our own processes
             (docs/executors.md).
         progress: receives progress, notes and warnings.
-        options: the fields of ``PrepareConfig``.
+        options: the fields of ``FolderConfig``.
 
     Raises:
         EcgfedError: an input cannot be used; for several recordings an ``UnusableError`` with its ``problems``.
@@ -122,7 +127,7 @@ def prepare_folder(
     if executor is not None:  # its workers may run in another folder
         directory, out = directory.absolute(), out.absolute()
     problems = Problems(directory)
-    config = PrepareConfig.merged(how, options, "prepare_folder", leads=("MLII", "II"))
+    config = FolderConfig.merged(how, options, "prepare_folder", leads=("MLII", "II"))
     prepare, anonymize = config.prepare_options(), config.anonymize
     if patients and patient_comment:
         where = f"{param('patients')} and {param('patient_comment')}"
@@ -137,7 +142,7 @@ def prepare_folder(
         ids=not (anonymize or patient_comment),
         problems=problems,
     )
-    sources = _without_unusable(sources, prepare, problems, skip=skip_unusable, progress=progress)
+    sources = _without_unusable(sources, prepare, problems, skip=config.skip_unusable, progress=progress)
     key, on_progress = None if key is None else Path(key), count_reporter(progress, "records")
     plan = named(
         sources,

@@ -103,8 +103,8 @@ def _guarded_hooks(method: Method) -> Method:
     """Return the same method, with each hook that runs on the device guarded."""
     twin = copy.copy(method)
     for hook in ON_DEVICE:
-        # once a round, at its start, something may be copied to the device
-        setattr(twin, hook, guarded(getattr(method, hook), hook, transfers=hook == "init_round"))
+        # before the local steps, something may be copied to the device
+        setattr(twin, hook, guarded(getattr(method, hook), hook, transfers=hook != "step"))
     return twin
 
 

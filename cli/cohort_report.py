@@ -18,7 +18,7 @@ from .tables import without_zero_rows
 
 if TYPE_CHECKING:
     from ecgfed.domain.cohort.cohort import Cohort
-    from ecgfed.domain.cohort.summary import BeatSummary, ImageSummary
+    from ecgfed.domain.cohort.summary import ArraySummary, BeatSummary, ImageSummary
 
 #: How many names a line gives; what is beyond is counted.
 NAMED = 6
@@ -51,10 +51,10 @@ def report_cohort(cohort: "Cohort", out: Path, output: Output) -> None:
 
     def print_text() -> None:
         _print_classes(cohort)
-        if "images" in summary:
-            _print_images(cohort, summary)
-        else:
+        if "beats" in summary:
             _print_beats(cohort, summary)
+        else:
+            _print_images(cohort, summary)
         following = f"train {shlex.quote(str(out))} --out RUN"
         if not sum(summary["classes"].values()):
             following = f"cohort join COHORT {shlex.quote(str(out))} --out BOTH"
@@ -67,7 +67,7 @@ def _print_classes(cohort: "Cohort") -> None:
     from ecgfed.domain.cohort.summary import class_rows
 
     present, empty = without_zero_rows(class_rows(cohort))
-    what = "images" if cohort.modality == "image" else "beats"
+    what = f"{cohort.example_word}s"
     if present:
         console.print(table(["class", what, "train", "valid", "test", "clients"], present))
     if present and empty:
@@ -157,14 +157,16 @@ def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
         warn(f"left out, no beat of any class: {listed(without, NAMED)}")
 
 
-def _print_images(cohort: "Cohort", summary: "ImageSummary") -> None:
-    sizes = sorted(client["images"] for client in cohort.meta["clients"])
+def _print_images(cohort: "Cohort", summary: "ImageSummary | ArraySummary") -> None:
+    what = f"{cohort.example_word}s"
+    sizes = sorted(client[what] for client in cohort.meta["clients"])
     note(
-        f"{count_of(summary['clients'], 'client')} of {sizes[0]:,} to {sizes[-1]:,} images, "
+        f"{count_of(summary['clients'], 'client')} of {sizes[0]:,} to {sizes[-1]:,} {what}, "
         f"{summary['classes_per_client']} classes a client; {summary['splits']['train']:,} to train on, "
         f"{summary['splits']['valid']:,} valid, {summary['splits']['test']:,} to test in common; "
-        f"{cohort.meta['left_over']:,} images not used."
+        f"{cohort.meta['left_over']:,} {what} not used."
     )
     missing = summary["cells_without_test"]
     if missing:
-        warn(f"{len(missing)} of {summary['cells']} (client, class) pairs are too rare for a test image of their own")
+        pairs = f"{len(missing)} of {summary['cells']} (client, class) pairs"
+        warn(f"{pairs} are too rare for a test {cohort.example_word} of their own")

@@ -7,7 +7,15 @@ import typer
 
 from ecgfed.base.text import count_of
 
-from .options import LeaveOutOption, MethodOption, MovedCohortOption, PersonalOption, ProtocolOption, ScoredSplitOption
+from .options import (
+    LeaveOutOption,
+    MethodOption,
+    MovedCohortOption,
+    NetOption,
+    PersonalOption,
+    ProtocolOption,
+    ScoredSplitOption,
+)
 from .output import JsonOption, OverwriteOption, QuietOption, WorkersOption, console, note, print_json, table
 from .reporter import Output
 from .tables import without_zero_rows
@@ -38,6 +46,7 @@ def evaluate_command(
         Path | None, typer.Option(help="A new folder for the files; default RUN/evaluation-SPLIT, made anew each time.")
     ] = None,
     method: MethodOption = None,
+    net: NetOption = None,
     overwrite: OverwriteOption = False,
     workers: WorkersOption = None,
     json_output: JsonOption = False,
@@ -59,6 +68,7 @@ def evaluate_command(
             out=out,
             overwrite=overwrite,
             method=method,
+            net=net,
             workers=workers,
             progress=progress,
         )

@@ -12,7 +12,7 @@ from ecgfed.core.config import HELD_OUT, PROTOCOLS, ExportOptions
 from .complete import choices
 from .expand import takes_options
 from .export_mcu import check_target, show_package
-from .options import MethodOption, MovedCohortOption, RunArgument, SignOption, personal_names
+from .options import MethodOption, MovedCohortOption, NetOption, RunArgument, SignOption, personal_names
 from .output import JsonOption, OverwriteOption, QuietOption, note
 from .reporter import Output
 
@@ -40,6 +40,7 @@ def export_command(
         int | None, typer.Option("--fs", help="With --target mcu: samples a second of the device; default 360.")
     ] = None,
     method: MethodOption = None,
+    net: NetOption = None,
     sign: SignOption = None,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
@@ -47,7 +48,7 @@ def export_command(
 ) -> None:
     """Export a run as ONNX: the global model, each patient's, and a manifest; checked against the trained model."""
     output = Output(json_output=json_output, quiet=quiet)
-    shared: dict[str, Any] = {"cohort": cohort_path, "overwrite": overwrite, "method": method}
+    shared: dict[str, Any] = {"cohort": cohort_path, "overwrite": overwrite, "method": method, "net": net}
     if target != "bundle" or patient is not None or fs_hz is not None:
         bundle_only = {"--global-only": options.global_only, "--sign": sign is not None, "--tflite": options.tflite}
         bundle_only |= {"--global": "protocol" in options.given, "--batch": options.batch is not None}

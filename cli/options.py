@@ -45,6 +45,14 @@ MethodOption = Annotated[
         help="The run's method, where it is somebody's own: no file gets to run code unless you name it.",
     ),
 ]
+NetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--net",
+        metavar="FILE.py:CLASS",
+        help="The run's net, where it is your own torch.nn.Module: no file gets to run code unless you name it.",
+    ),
+]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the method; repeatable.")
 ]

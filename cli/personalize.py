@@ -13,7 +13,7 @@ from ecgfed.base.text import count_of
 from ecgfed.domain.record.read_options import ReadOptions
 
 from .complete import detector_names
-from .options import MethodOption, MovedCohortOption, PersonalOption, SignOption
+from .options import MethodOption, MovedCohortOption, NetOption, PersonalOption, SignOption
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, table
 from .reading import (
     AnnotatorOption,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ecgfed.tasks.personalize import PersonalModel
 
 #: Options of runs, and of recordings; the others are of both.
-_OF_A_RUN = ("record", "class_mix", "epochs", "cohort_path", "method")
+_OF_A_RUN = ("record", "class_mix", "epochs", "cohort_path", "method", "net")
 _OF_A_RECORDING = ("labels", "bundle", "beats", "peaks", "mains", "seed", "trusted", "force")
 
 
@@ -95,6 +95,7 @@ def personalize_command(
     cohort_path: MovedCohortOption = None,
     how: ReadOptions,
     method: MethodOption = None,
+    net: NetOption = None,
     sign: SignOption = None,
     trusted: TrustedOption = None,
     force: ForceOption = False,
@@ -117,7 +118,7 @@ def personalize_command(
     if _is_run(source, labels):
         refuse_options_of(context, source, _OF_A_RECORDING, "recordings", "a run")
         options |= {"record": record, "class_mix": class_mix, "epochs": epochs, "personal": personal}
-        options |= {"cohort": cohort_path, "method": method}
+        options |= {"cohort": cohort_path, "method": method, "net": net}
         options["detector"] = None if detector is None else named_detector(detector)
         from ecgfed.tasks.personalize import personalize
 

@@ -231,8 +231,12 @@ def cifar10(
     ] = None,
     download: Annotated[bool, typer.Option("--download", help="Fetch the binary archive (162 MB) first.")] = False,
     url: Annotated[str | None, typer.Option(help="A mirror to download from.")] = None,
-    partition: Annotated[str, typer.Option(help="longtail (GRP-FED) or dirichlet (Fed-RoD).")] = "longtail",
-    clients: Annotated[int | None, typer.Option(help="How many clients; default 50 for longtail, 20 else.")] = None,
+    partition: Annotated[
+        str, typer.Option(help="longtail (GRP-FED), dirichlet (Fed-RoD), shards or iid.")
+    ] = "longtail",
+    clients: Annotated[
+        int | None, typer.Option(help="How many clients; default 50 for longtail, 100 for shards, else 20.")
+    ] = None,
     rho: Annotated[float | None, typer.Option(help="longtail: client sizes fall as rank^-rho; default 0.7.")] = None,
     tau: Annotated[
         float | None, typer.Option(help="longtail: a client's class shares fall by this factor; default 0.5.")
@@ -244,6 +248,7 @@ def cifar10(
         float | None,
         typer.Option(help="dirichlet: images of the most frequent class for one of the rarest; default 1."),
     ] = None,
+    shards: Annotated[int | None, typer.Option(help="shards: shards of one class each client; default 2.")] = None,
     valid_share: Annotated[float, typer.Option(help="Share of a client's images it does not train on.")] = 0.1,
     limit: Annotated[
         int | None, typer.Option(help="Take so many of the 50,000 images, and a fifth of it to test; for quick tries.")
@@ -271,6 +276,7 @@ def cifar10(
             tau=tau,
             alpha=alpha,
             imbalance=imbalance,
+            shards=shards,
             valid_share=valid_share,
             limit=limit,
             seed=seed,

@@ -95,15 +95,16 @@ def _exit_if_interrupted(runs: list["Run"], seeds: list[int] | None, cohort: Pat
         return
     again = f"ecgfed train {shlex.quote(str(cohort))} --out {shlex.quote(str(out or run.path))} --resume"
     again += f" --seeds {','.join(map(str, seeds))}" if seeds else ""
-    again += _method_label(run)
+    again += _own_code(run)
     line = f"ecgfed: stopped after round {rounds} of {run.plan.rounds}, saved; go on with: {again}"
     stderr.print(line, highlight=False, markup=False, soft_wrap=True)
     raise SystemExit(code)
 
 
-def _method_label(run: "Run") -> str:
-    """What a command on the run has to say of its method: where somebody's own lies, since no file gets to run it."""
-    return f" --method {shlex.quote(run.custom_method)}" if run.custom_method else ""
+def _own_code(run: "Run") -> str:
+    """What a command on the run has to say of its method and net: where your own lie: no file gets to run them."""
+    named = {"method": run.custom_method, "net": run.custom_net}
+    return "".join(f" --{option} {shlex.quote(name)}" for option, name in named.items() if name)
 
 
 def _report(runs: list["Run"], out: Path | None, output: Output) -> None:
@@ -113,7 +114,7 @@ def _report(runs: list["Run"], out: Path | None, output: Output) -> None:
         | {**run.last_record(), "excluded": run.meta.get("excluded")}
         for run in runs
     ]
-    after = f"ecgfed evaluate {shlex.quote(str(where))}{_method_label(runs[0])}"
+    after = f"ecgfed evaluate {shlex.quote(str(where))}{_own_code(runs[0])}"
     output.show(
         lines[0] if len(runs) == 1 else {"runs": lines},
         lambda: note(f"Wrote {where} in {output.seconds}. Next: {after}"),

@@ -5,6 +5,9 @@ from .core.runs.run import open_run as open_run
 from .domain.beats.labels import LabelMap as LabelMap
 from .domain.cohort.cohort import Cohort as Cohort
 from .domain.cohort.cohort import open_cohort as open_cohort
+from .domain.cohort.from_arrays import cohort_from_arrays as cohort_from_arrays
+from .domain.cohort.labelled_images import LabelledImages as LabelledImages
+from .domain.cohort.partition import partition as partition
 from .domain.events.rules import EventRules as EventRules
 from .domain.record.reader import open_recording as open_recording
 from .domain.record.reader import read_annotation as read_annotation
@@ -50,6 +53,7 @@ from .tasks.prepare_images import prepare_cifar10 as prepare_cifar10
 from .tasks.progress import EcgfedWarning as EcgfedWarning
 from .tasks.progress import ProgressReporter as ProgressReporter
 from .tasks.progress import Watch as Watch
+from .tasks.read_images import read_images as read_images
 from .tasks.report import report as report
 from .tasks.report_folder import FolderReport as FolderReport
 from .tasks.report_folder import report_folder as report_folder

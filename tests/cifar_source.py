@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.domain.cohort.cifar import CifarOptions, build_cifar_cohort
-from ecgfed.domain.cohort.cifar_files import CLASSES, CifarImages
+from ecgfed.domain.cohort.cifar_files import CLASSES
+from ecgfed.domain.cohort.labelled_images import LabelledImages
 
 #: images of each of the six files, six of a class
 ROWS = 60
@@ -87,10 +88,10 @@ def write_archive(folder: Path, file: Path, inside: str) -> Path:
     return file
 
 
-def small_images(train: int = 200, test: int = 60, seed: int = 0) -> CifarImages:
+def small_images(train: int = 200, test: int = 60, seed: int = 0) -> LabelledImages:
     """What ``read_cifar10`` returns, in small."""
     images, label = draw_images(train + test, seed)
-    return CifarImages(images, label, train, {"layout": "drawn"}, "")
+    return LabelledImages(images, label, train, {"layout": "drawn"}, "", CLASSES)
 
 
 def small_cohort(out: Path, **options: object) -> Path:

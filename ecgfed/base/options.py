@@ -21,6 +21,7 @@ from numbers import Integral, Real
 from typing import Any, Self, TypeVar
 
 from ecgfed.base.errors import OptionError, param
+from ecgfed.base.plugins import names_code
 from ecgfed.base.text import did_you_mean
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
@@ -76,9 +77,10 @@ class Range:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several strings."""
+    """One of several strings; with ``code`` ``FILE.py:NAME`` or ``package.module:NAME`` too."""
 
     options: tuple[str, ...]
+    code: bool = False
 
     def __str__(self) -> str:
         return ", ".join(self.options)
@@ -139,7 +141,7 @@ class Option:
             if value not in self.limits:
                 raise OptionError(self.where, f"{value}", self.limits.expected(value))
         elif isinstance(self.limits, Choice):
-            if value not in self.limits.options:
+            if value not in self.limits.options and not (self.limits.code and names_code(value)):
                 meant = did_you_mean(value, self.limits.options)
                 raise OptionError(self.where, f"{value!r:.100}", f"one of {self.limits}", meant, code="unknown-choice")
         elif isinstance(value, Real) and not math.isfinite(value):
@@ -160,6 +162,7 @@ def option(
     metavar: str = "",
     hidden: bool = False,
     after: str = "",
+    code: bool = False,
 ) -> Any:
     """Return a dataclass field for an option.
 
@@ -169,8 +172,9 @@ def option(
         limits: a range, or the allowed strings.
         flag: name on the command line, if it is not that of the field with hyphens.
         unit: see ``Option``; so are the others.
+        code: whether ``FILE.py:NAME`` is allowed beside the strings.
     """
-    checked = limits if isinstance(limits, Range | None) else Choice(tuple(limits))
+    checked = limits if isinstance(limits, Range | None) else Choice(tuple(limits), code)
     texts = {"meaning": help, "flag": flag, "unit": unit, "metavar": metavar, "hidden": hidden, "after": after}
     return dataclasses.field(default=default, metadata={LIMITS: checked, **texts})
 

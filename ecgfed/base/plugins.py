@@ -10,6 +10,7 @@ import hashlib
 import importlib
 import importlib.util
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -65,8 +66,8 @@ def load_code(name: str, option: str, pinned: str | None = None) -> Loaded:
     return Loaded(getattr(module, attribute), short, f"{path}:{attribute}" if is_file else name, _digest_of(module))
 
 
-def digest_of(kind: type) -> str:
-    """Return the SHA-256 of the file a class was loaded from, ``""`` if there is none (as in a notebook)."""
+def digest_of(kind: type | Callable[..., object]) -> str:
+    """Return the SHA-256 of the file a class or function was loaded from, ``""`` without one (as in a notebook)."""
     module = sys.modules.get(kind.__module__)
     return _digest_of(module) if module is not None else ""
 
@@ -81,7 +82,7 @@ def check_pin(where: object, sha256: str, pinned: str | None) -> None:
 
 def origin_of(kind: type) -> str:
     """Return the name by which ``load_code`` loads a class again: ``FILE.py:NAME`` or ``package.module:NAME``."""
-    file = sys.modules[kind.__module__].__file__
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)  # a notebook has none
     if kind.__module__.startswith(_FILE_MODULES) and file:
         return f"{Path(file).resolve()}:{kind.__qualname__}"
     return f"{kind.__module__}:{kind.__qualname__}"

@@ -21,6 +21,7 @@ NORMS = ("group", "batch", "none")
 NETS: dict[str, tuple[str, ...]] = {
     "ecg": ("default", "reference", "context"),
     "image": ("resnet30", "convnet3", "convnet2"),
+    "array": (),
 }
 DEVICES, ENGINES = ("auto", "cpu", "cuda"), ("auto", "threads", "batched")
 #: Where noise is added: to the sum at the server; to each patient's update; or to the sum of a site's patients before
@@ -74,8 +75,9 @@ class NetOptions(Options):
     net: str | None = option(
         None,
         "ECG: default, reference, or context, the default for RR features of version 3. Images: resnet30 (default), "
-        "convnet3 or convnet2.",
+        "convnet3 or convnet2. Or your own torch.nn.Module, FILE.py:CLASS.",
         [name for names in NETS.values() for name in names],
+        code=True,
     )
     norm: str | None = option(None, "group, batch or none; default by net.", NORMS)
     width: float = option(1.0, "Scales the net's channels; default 1.", Range(0.1, 16))

@@ -44,9 +44,12 @@ class FederationConfig(ModelConfig, _SitesOptions):
         from ecgfed.core.privacy.robust import Aggregation
 
         super().check_together()
+        installed = "a site runs only code that is installed there"
         if names_code(self.method):
-            reason = f"{self.method!s:.100}: a site runs only code that is installed there"
+            reason = f"{self.method!s:.100}: {installed}"
             raise OptionError("method", reason, "a registered name", "install it at every site as a package")
+        if self.net is not None and names_code(self.net):
+            raise OptionError("net", f"{self.net!s:.100}: {installed}", "a net of this package")
         settings: Any = make_settings(method_by_name(self.method).settings_type, self.settings)
         if getattr(settings, "risk", "") == "meta-bsm":
             reason = "meta-bsm, for which beats would leave their site"

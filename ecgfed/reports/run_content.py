@@ -62,8 +62,8 @@ def run_parts(
     lines, timing = (read_lines(path / name, progress.finished_rounds) for name in (HISTORY, TIMING))
     evaluations = read_evaluations(document)
     opened = _cohort(document, cohort)
-    of_images = isinstance(opened, Cohort) and opened.modality == "image"
-    what = "images" if of_images or any(evaluation.images for evaluation in evaluations) else "beats"
+    words = [opened.example_word] if isinstance(opened, Cohort) else [entry.example_word for entry in evaluations]
+    what = f"{words[0] if words else 'beat'}s"
     parts = (("The method", document.settings), ("The plan", document.plan), ("The net", document.net))
     return RunParts(
         name_of_run(path),

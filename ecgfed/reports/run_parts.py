@@ -124,7 +124,7 @@ class RunParts:
         header: names and values of the header.
         intended_use: what the run is for.
         notes: (code, sentence).
-        what: ``beats`` or ``images``.
+        what: ``beats``, ``images`` or ``examples``.
         classes: names of the classes.
         scored: every evaluation; sections on one evaluation show the first.
         panels: learning curves.

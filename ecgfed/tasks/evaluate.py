@@ -23,19 +23,20 @@ from ecgfed.core.runs.evaluations import SCHEMA_VERSION
 from ecgfed.core.runs.history import read_history
 from ecgfed.core.runs.run import Run
 from ecgfed.core.runs.seeds import check_same
-from ecgfed.domain.cohort.cohort import LEAVE_OUT, Cohort
+from ecgfed.domain.cohort.cohort import LEAVE_OUT, Cohort, held_in_memory
 from ecgfed.domain.cohort.split import SPLIT_NAMES, TRAIN
-from ecgfed.tasks.opening import Passed, all_runs
+from ecgfed.tasks.opening import Passed, PassedNet, all_runs
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 
 
 def cohort_of(run: Run, cohort: Cohort | Path | str | None = None) -> Cohort:
     """Return the cohort of a run, which may have been moved; raises RunError, CohortError."""
     if isinstance(cohort, Cohort):
-        return run.cohort(cohort.path)
-    if cohort is None and not run.cohort_path.is_dir():
+        return run.cohort(cohort)
+    if cohort is None and held_in_memory(run.fingerprint) is None and not run.cohort_path.is_dir():
         problem = f"its cohort {run.cohort_path} does not exist"
-        raise RunError(run.path, problem, action=f"pass its new path with {param('cohort')}")
+        action = f"pass its new path with {param('cohort')}, or one made again of the same arrays"
+        raise RunError(run.path, problem, action=action)
     return run.cohort(None if cohort is None else Path(cohort))
 
 
@@ -53,6 +54,7 @@ def evaluate(
     overwrite: bool = False,
     workers: int | None = None,
     method: Passed = None,
+    net: PassedNet = None,
     progress: ProgressReporter = SILENT,
 ) -> Scores:
     """Score a run on a split: T_g, T_p, T_r, T_l, per class and per patient; write JSON, CSV and curves beside the run.
@@ -71,6 +73,7 @@ def evaluate(
         overwrite: replace an existing ``out``.
         workers: number of threads; default one per core.
         method: the run's method, ``FILE.py:CLASS`` or the class, if it is custom; it is never loaded from the run.
+        net: the same of a net of your own, ``FILE.py:CLASS``, its class or a function that returns a module.
         progress: receives progress, notes and warnings.
 
     Raises:
@@ -90,7 +93,7 @@ def evaluate(
         raise OptionError("leave_out", f"{leave_out!r}", f"one of {', '.join(LEAVE_OUT)}", code="unknown-choice")
     if personal is not None:
         personal_by_name(personal)
-    runs = all_runs(run, method, progress)
+    runs = all_runs(run, method, progress, net)
     check_same(runs)
     if out is not None:
         check_new_folder(Path(out), overwrite=overwrite)

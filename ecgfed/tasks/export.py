@@ -19,7 +19,7 @@ from ecgfed.exports.device.bundle import Bundle, open_bundle
 from ecgfed.exports.device.int8 import INT8
 from ecgfed.exports.device.signatures import Signer
 from ecgfed.tasks.evaluate import cohort_of
-from ecgfed.tasks.opening import Passed, single_run
+from ecgfed.tasks.opening import Passed, PassedNet, single_run
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 
 
@@ -33,6 +33,7 @@ def export(
     sign: Path | str | None = None,
     overwrite: bool = False,
     method: Passed = None,
+    net: PassedNet = None,
     progress: ProgressReporter = SILENT,
     **options: object,
 ) -> Bundle:
@@ -45,6 +46,7 @@ def export(
         sign: a private key (PEM, Ed25519) to sign the bundle with.
         overwrite: replace an existing ``out``.
         method: the run's method, ``FILE.py:CLASS`` or the class, if it is custom; it is never loaded from the run.
+        net: the same of a net of your own, ``FILE.py:CLASS``, its class or a function that returns a module.
         progress: receives progress, notes and warnings.
         options: the fields of ``ExportOptions``.
 
@@ -64,7 +66,7 @@ def export(
         raise OptionError("int8_loss", problem, "both", f"add {param('int8')}, or leave it out", code="missing")
     python = tflite_python() if chosen.tflite else None
     signer = None if sign is None else Signer(sign)
-    opened = single_run(run, method, progress)
+    opened = single_run(run, method, progress, net)
     manifest = export_bundle(
         opened,
         cohort_of(opened, cohort),

@@ -28,7 +28,7 @@ from ecgfed.exports.mcu.model import McuModel, check_spec, make_model, quantized
 from ecgfed.exports.mcu.rate import check_rate
 from ecgfed.exports.mcu.writer import check_sources_folder, write_mcu
 from ecgfed.tasks.evaluate import cohort_of
-from ecgfed.tasks.opening import Passed, single_run
+from ecgfed.tasks.opening import Passed, PassedNet, single_run
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 
 #: Roles of stages that the C sources support; a kernel machine or a gate would need an exponential per stored beat.
@@ -67,6 +67,7 @@ def export_mcu(
     fs_hz: int = 360,
     overwrite: bool = False,
     method: Passed = None,
+    net: PassedNet = None,
     progress: ProgressReporter = SILENT,
 ) -> McuExport:
     """Export a model of a run as C sources: filter, R peaks, windows, RR features and the net in int8.
@@ -84,6 +85,7 @@ def export_mcu(
         fs_hz: sampling frequency of the device in Hz, a whole number; the C code resamples to 360 Hz.
         overwrite: replace an existing ``out``.
         method: the run's method, if it is custom.
+        net: the same of a net of your own, ``FILE.py:CLASS``, its class or a function that returns a module.
         progress: receives progress, notes and warnings.
 
     Raises:
@@ -92,7 +94,7 @@ def export_mcu(
     _check_options(personal, patient, accuracy, int8_loss)
     check_rate(fs_hz)
     check_sources_folder(Path(out), overwrite=overwrite)
-    opened = single_run(run, method, progress)
+    opened = single_run(run, method, progress, net)
     check_spec(opened.net.spec)
     trained_on = cohort_of(opened, cohort)
     if patient is not None:

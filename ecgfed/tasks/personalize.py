@@ -45,7 +45,7 @@ from ecgfed.exports.bundles.parity import PARITY_BEATS
 from ecgfed.exports.device.bundle import Bundle, open_bundle
 from ecgfed.exports.device.signatures import Signer
 from ecgfed.tasks.evaluate import cohort_of
-from ecgfed.tasks.opening import Passed, single_run
+from ecgfed.tasks.opening import Passed, PassedNet, single_run
 from ecgfed.tasks.progress import SILENT, ProgressReporter, report_exclusions
 
 DEFAULT_MINUTES, DEFAULT_EPOCHS = 5.0, 10
@@ -137,6 +137,7 @@ def personalize(
     how: ReadOptions | None = None,
     overwrite: bool = False,
     method: Passed = None,
+    net: PassedNet = None,
     sign: Path | str | None = None,
     progress: ProgressReporter = SILENT,
     **options: object,
@@ -152,6 +153,7 @@ def personalize(
         how: ``PersonalizeConfig``, or its part ``ReadOptions``.
         overwrite: replace an existing ``out``.
         method: the run's method, ``FILE.py:CLASS`` or the class, if it is custom; it is never loaded from the run.
+        net: the same of a net of your own, ``FILE.py:CLASS``, its class or a function that returns a module.
         sign: a private key (PEM, Ed25519) to sign the bundle with.
         progress: receives progress, notes and warnings.
         options: the fields of ``PersonalizeConfig``; they take precedence over ``how``.
@@ -178,11 +180,13 @@ def personalize(
             raise OptionError(where, "both given", "one of them", code="conflict")
     check_new_bundle(out, overwrite=overwrite)
     signer = None if sign is None else Signer(sign)
-    opened = single_run(run, method, progress)
+    opened = single_run(run, method, progress, net)
     federation = cohort_of(opened, cohort)
     if record is not None and federation.modality != "ecg":
         action = "name one with the patient's leads"
-        raise OptionError("record", "a run on images", "a run on ECG beats", action, code="conflict")
+        raise OptionError(
+            "record", f"a run on {federation.example_word}s", "a run on ECG beats", action, code="conflict"
+        )
     state = opened.state()
     personal_name_used = FROM_METHOD if class_mix is not None else personal_name(opened, config.personal)
     personal_method = personal_by_name(personal_name_used)

@@ -23,6 +23,7 @@ def prepare_cifar10(
     tau: float | None = None,
     alpha: float | None = None,
     imbalance: float | None = None,
+    shards: int | None = None,
     valid_share: float = 0.1,
     limit: int | None = None,
     seed: int = 0,
@@ -36,12 +37,13 @@ def prepare_cifar10(
         out: the cohort folder to create.
         download: fetch the binary archive (162 MB) first.
         url: a mirror to download from.
-        partition: ``longtail`` (GRP-FED) or ``dirichlet`` (Fed-RoD).
-        clients: number of clients; default 50 for ``longtail``, 20 otherwise.
+        partition: ``longtail`` (GRP-FED), ``dirichlet`` (Fed-RoD), ``shards`` or ``iid`` (``ecgfed.partition``).
+        clients: number of clients; default 50 for ``longtail``, 100 for ``shards``, 20 otherwise.
         rho: ``longtail``: client sizes fall as rank^-rho; default 0.7.
         tau: ``longtail``: a client's class shares fall by this factor; default 0.5.
         alpha: ``dirichlet``: concentration; lower makes clients differ more; default 0.3.
         imbalance: ``dirichlet``: images of the most frequent class for one of the rarest; default 1.
+        shards: ``shards``: shards of each client, and so its classes, roughly; default 2.
         valid_share: share of a client's images for validation.
         limit: use this many of the 50,000 training images, and a fifth as many test images.
         seed: seed of all random choices.
@@ -53,10 +55,11 @@ def prepare_cifar10(
     """
     from ecgfed.domain.cohort.cifar import CifarOptions, build_cifar_cohort
     from ecgfed.domain.cohort.cifar_files import HOME_PAGE, download_cifar10, read_cifar10
+    from ecgfed.domain.cohort.partition import check_applies
 
     source, out, on_progress = Path(source), Path(out), count_reporter(progress, "images")
-    passed: dict[str, Any] = {"rho": rho, "tau": tau, "alpha": alpha, "imbalance": imbalance}
-    _check_partition(partition, passed)
+    passed: dict[str, Any] = {"rho": rho, "tau": tau, "alpha": alpha, "imbalance": imbalance, "shards": shards}
+    check_applies(partition, passed)
     options = CifarOptions(partition, clients, valid_share=valid_share, limit=limit, seed=seed)
     options = replace(options, **{name: value for name, value in passed.items() if value is not None})
     if download and source.is_file():
@@ -69,13 +72,3 @@ def prepare_cifar10(
     if data.warning:
         progress.warn(data.warning)
     return open_cohort(out)
-
-
-def _check_partition(partition: str, values: dict[str, float | None]) -> None:
-    """Raise OptionError for options of the other partition."""
-    inapplicable = {"longtail": ("alpha", "imbalance"), "dirichlet": ("rho", "tau")}
-    for name in inapplicable.get(partition, ()):
-        if values[name] is not None:
-            expected = next(kind for kind in inapplicable if kind != partition)
-            allowed = f"{param('partition')} {expected}"
-            raise OptionError(name, f"given for {partition}", allowed, f"leave {param(name)} out", code="conflict")

@@ -12,14 +12,15 @@ from ecgfed.core.config import SITE, TrainConfig
 from ecgfed.core.federation.data import excluded_beats, training_data, uses_weak_labels
 from ecgfed.core.federation.engine_choice import choose_engine
 from ecgfed.core.methods.settings import Settings, make_settings
+from ecgfed.core.nets.net_source import net_source
 from ecgfed.core.runs.run import FILE_NAME, Run, create_run, extend_run, lengths_of, open_run
 from ecgfed.core.runs.seeds import seed_folder
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
-from ecgfed.tasks.opening import warn_if_unpinned
+from ecgfed.tasks.opening import PassedNet, warn_if_unpinned
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.run_folder import RunFolder, run_folder
 from ecgfed.tasks.session import run_session
-from ecgfed.tasks.train_options import SettingValue, build_method_and_plan, default_out, resolve_options
+from ecgfed.tasks.train_options import SettingValue, build_method_and_plan, default_out, own_net, resolve_options
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
@@ -68,7 +69,11 @@ def train(
         >>> ecgfed.train("cohort", "a-run", method="fedavg", rounds=2, local_steps=1)
         Run('a-run': fedavg, 2 of 2 rounds)
     """
+    passed_net = options.get("net")
+    if passed_net is not None and not isinstance(passed_net, str):
+        options["net"] = net_source(passed_net).origin  # type: ignore[arg-type]
     resolved, method_settings = resolve_options(config, options, settings)
+    net: PassedNet = passed_net or resolved.net  # type: ignore[assignment]
     if resume and overwrite:
         raise OptionError(f"{param('resume')} and {param('overwrite')}", "both given", "one of them", code="conflict")
     if tensorboard is not None:
@@ -79,9 +84,9 @@ def train(
     folder = Path(out) if out is not None else default_out(opened, resolved)
     with run_folder(folder, resume=resume, overwrite=overwrite) as target:
         if resume:
-            run, opened = _resume(folder, opened, resolved, method_settings, progress)
+            run, opened = _resume(folder, opened, resolved, method_settings, progress, net)
         else:
-            run = _create(target, opened, resolved, method_settings)
+            run = _create(target, opened, resolved, method_settings, net)
         run_session(
             run,
             opened,
@@ -151,7 +156,9 @@ def train_seeds(
     return runs
 
 
-def _create(target: RunFolder, cohort: Cohort, config: TrainConfig, settings: Mapping[str, SettingValue]) -> Run:
+def _create(
+    target: RunFolder, cohort: Cohort, config: TrainConfig, settings: Mapping[str, SettingValue], net: PassedNet
+) -> Run:
     """Check the options, then create the run's folder."""
     if config.dp_at == SITE:
         problem = "site, of which a simulation has none"
@@ -163,9 +170,11 @@ def _create(target: RunFolder, cohort: Cohort, config: TrainConfig, settings: Ma
         settings,
         shape,
         lambda rr, weak: training_data(cohort, rr=rr, leave_out=leave_out, weak=weak, most_per_class=most),
+        own_net(net, cohort),
     )
     clients = plan.clients_per_round or len(cohort.federation)
-    device, engine = choose_engine(config.device, config.engine, config.slots, plan.batch_size, clients)
+    compute = config.device, config.engine, config.slots
+    device, engine = choose_engine(*compute, plan.batch_size, clients, method.net.stacking_problem)
     metadata = {
         "device": device,
         "engine": engine,
@@ -177,13 +186,21 @@ def _create(target: RunFolder, cohort: Cohort, config: TrainConfig, settings: Ma
 
 
 def _resume(
-    out: Path, cohort: Cohort, config: TrainConfig, settings: Mapping[str, SettingValue], progress: ProgressReporter
+    out: Path,
+    cohort: Cohort,
+    config: TrainConfig,
+    settings: Mapping[str, SettingValue],
+    progress: ProgressReporter,
+    net: PassedNet,
 ) -> tuple[Run, Cohort]:
     """Open a run to continue; refuse options that differ from those it was started with."""
     options = config.given_values()
-    run = warn_if_unpinned(open_run(out, options.get("method")), progress)
+    run = warn_if_unpinned(open_run(out, options.get("method"), net), progress)
+    if run.custom_net:
+        del options["net"]  # its file may have moved
     compute = {name: options.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
-    choose_engine(str(compute["device"] or "cpu"), str(compute["engine"] or "auto"), compute["slots"])
+    device, engine = str(compute["device"] or "cpu"), str(compute["engine"] or "auto")
+    choose_engine(device, engine, compute["slots"], stacking_problem=run.net.stacking_problem)
     stored: dict[str, object] = {
         **asdict(run.plan),
         **{"net" if name == "architecture" else name: value for name, value in asdict(run.net.spec).items()},
@@ -200,7 +217,7 @@ def _resume(
         if value != stored_settings[name]:
             problem = f"was begun with {name}={stored_settings[name]}, not {value}"
             raise RunError(out, problem, action=f"leave {param('settings')} {name} out", code="contradiction")
-    cohort = run.cohort(cohort.path)
+    cohort = run.cohort(cohort)
     plan = run.plan
     passes, rounds = options.get("passes"), options.get("rounds")
     if passes is not None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from ecgfed.base.errors import OptionError, param
 from ecgfed.base.options import merged, options_of
@@ -16,10 +16,30 @@ from ecgfed.core.methods.base import Method
 from ecgfed.core.methods.registry import method_by_name
 from ecgfed.core.methods.settings import make_settings
 from ecgfed.core.nets.build import make_net
-from ecgfed.core.nets.net import net_spec
+from ecgfed.core.nets.net import ModuleForm, net_spec
+from ecgfed.core.nets.net_source import NetFactory, NetSource, net_source
 from ecgfed.domain.cohort.cohort import Cohort
 
 SettingValue = str | int | float | bool | None
+
+
+class OwnNet(NamedTuple):
+    """A net of one's own for a cohort."""
+
+    source: NetSource
+    shape: tuple[int, ...]
+    dtype: str
+
+    def form(self, modality: str) -> ModuleForm:
+        """Return what it takes."""
+        return ModuleForm(modality, self.shape, self.dtype, self.source.sha256)
+
+
+def own_net(net: str | NetFactory | None, cohort: Cohort) -> OwnNet | None:
+    """Return a net of one's own for a cohort, None for a name of this package or the default; raises OptionError."""
+    if net is None or (isinstance(net, str) and not names_code(net)):
+        return None
+    return OwnNet(net_source(net), tuple(cohort.examples.shape[1:]), str(cohort.examples.dtype))
 
 
 class Recipe(TypedDict):
@@ -34,6 +54,7 @@ class Recipe(TypedDict):
 RECIPES: dict[str, Recipe] = {
     "ecg": {"local_steps": 4, "passes": 20.0, "batch_size": 16},
     "image": {"local_steps": 4, "passes": 60.0, "batch_size": 64},
+    "array": {"local_steps": 4, "passes": 20.0, "batch_size": 16},
 }
 
 
@@ -56,12 +77,13 @@ def resolve_options(
         values, method_settings = {} if config is None else config.given_values(), dict[str, SettingValue]()
     else:
         values, method_settings = _read_config(Path(config))
-        named = values.get("method")
-        if isinstance(named, str) and names_code(named) and "method" not in arguments:
-            where = f"{param('config')} {config}"
-            problem = f"its method {named!r:.200} is somebody's own code, which is not run from a file"
-            action = f"read it, then pass it with {param('method=FILE.py:CLASS')}"
-            raise OptionError(where, problem, "a registered name", action, code="code-not-loaded")
+        for name in ("method", "net"):
+            named = values.get(name)
+            if isinstance(named, str) and names_code(named) and name not in arguments:
+                where = f"{param('config')} {config}"
+                problem = f"its {name} {named!r:.200} is somebody's own code, which is not run from a file"
+                action = f"read it, then pass it with {param(f'{name}=FILE.py:CLASS')}"
+                raise OptionError(where, problem, "a registered name", action, code="code-not-loaded")
     for pair in EITHER_OR:
         if any(name in arguments for name in pair):
             values = {name: value for name, value in values.items() if name not in pair}
@@ -96,6 +118,7 @@ def build_method_and_plan(
     settings: Mapping[str, SettingValue],
     cohort: tuple[int, str, int],
     data_of: Callable[[bool, bool], TrainingData],
+    own: OwnNet | None = None,
 ) -> tuple[Method, TrainPlan]:
     """Return the method and the plan for options, checked before anything is written.
 
@@ -104,6 +127,7 @@ def build_method_and_plan(
         settings: the method's settings, by name.
         cohort: its number of classes, its modality, and the version of its RR features.
         data_of: returns its training beats, with RR features or without, with weak clients or without.
+        own: a net of one's own, with dtype and shape of its examples.
 
     Raises:
         OptionError: the plan is not valid for the method or the number of clients.
@@ -113,14 +137,19 @@ def build_method_and_plan(
     spec = net_spec(
         classes,
         modality,
-        architecture=config.net,
+        architecture=config.net if own is None else own.source.origin,
         norm=config.norm,
         rr=config.rr,
         width=config.width,
         rr_version=rr_version,
         window_share=config.window_share,
+        module=None if own is None else own.form(modality),
+        module_norm="none" if own is None else own.source.norm(classes),
+        takes_rr=own is not None and own.source.takes_rr,
     )
-    method, recipe = kind(make_net(spec), method_settings), RECIPES[modality]
+    method, recipe = kind(make_net(spec, own and own.source), method_settings), RECIPES[modality]
+    if config.augment and modality == "array":
+        raise OptionError("augment", "True for arrays", "a cohort of ECG beats or CIFAR-10 images", code="conflict")
     local_steps = config.local_steps
     if config.local_epochs is None and local_steps is None:
         local_steps = 1 if method.requirements.single_step else recipe["local_steps"]

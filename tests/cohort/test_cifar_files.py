@@ -15,6 +15,7 @@ from refusals import refuses
 from ecgfed.base.errors import CohortError, OptionError
 from ecgfed.domain.cohort import cifar_files
 from ecgfed.domain.cohort.cifar_files import read_cifar10
+from ecgfed.domain.cohort.labelled_images import LabelledImages
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +23,7 @@ def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cifar_files, "ROWS", cs.ROWS)
 
 
-def _same(source: Path) -> cifar_files.CifarImages:
+def _same(source: Path) -> LabelledImages:
     images, label = cs.published()
     found = read_cifar10(source)
     np.testing.assert_array_equal(found.images, images)

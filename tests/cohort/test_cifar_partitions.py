@@ -9,17 +9,16 @@ from refusals import refuses
 from support import resealed
 
 from ecgfed.base.errors import CohortError, OptionError
-from ecgfed.domain.cohort.cifar import (
-    LEAST_IMAGES,
-    CifarOptions,
-    build_cifar_cohort,
+from ecgfed.domain.cohort.cifar import CifarOptions, build_cifar_cohort
+from ecgfed.domain.cohort.cohort import NOBODY, open_cohort
+from ecgfed.domain.cohort.pack import pack_cohort
+from ecgfed.domain.cohort.partition import (
+    LEAST_EXAMPLES,
     dirichlet_counts,
     drawn_counts,
     imbalanced_stock,
     long_tailed_counts,
 )
-from ecgfed.domain.cohort.cohort import NOBODY, open_cohort
-from ecgfed.domain.cohort.pack import pack_cohort
 from ecgfed.domain.cohort.split import TEST, TRAIN, VALID
 from ecgfed.domain.cohort.summary import summarise
 
@@ -68,7 +67,7 @@ def test_a_dirichlet_deals_every_image_and_its_concentration_decides() -> None:
     stock = np.array([300, 200, 100])
     counts = dirichlet_counts(stock, 4, 0.5, rng(2))
     np.testing.assert_array_equal(counts.sum(0), stock)
-    assert counts.sum(1).min() >= LEAST_IMAGES
+    assert counts.sum(1).min() >= LEAST_EXAMPLES
     even = dirichlet_counts(stock, 4, 1e6, rng(2))
     np.testing.assert_allclose(even, np.array([[75, 50, 25]] * 4), atol=2)
     # Dir(alpha): a share of one of M clients has mean 1/M and variance (M - 1) / (M^2 (M alpha + 1))

@@ -7,19 +7,20 @@ import pytest
 
 from ecgfed.core.nets.images import PIXEL_MEAN, PIXEL_STD
 from ecgfed.domain.cohort.cifar import CifarOptions, build_cifar_cohort
-from ecgfed.domain.cohort.cifar_files import CifarImages, read_cifar10
+from ecgfed.domain.cohort.cifar_files import read_cifar10
 from ecgfed.domain.cohort.cohort import open_cohort
+from ecgfed.domain.cohort.labelled_images import LabelledImages
 from ecgfed.domain.cohort.split import TEST
 
 pytestmark = pytest.mark.cifar10
 
 
 @pytest.fixture(scope="module")
-def data(cifar10: Path) -> CifarImages:
+def data(cifar10: Path) -> LabelledImages:
     return read_cifar10(cifar10)
 
 
-def test_the_published_counts(data: CifarImages) -> None:
+def test_the_published_counts(data: LabelledImages) -> None:
     assert data.images.shape == (60_000, 3, 32, 32)
     assert data.train == 50_000
     np.testing.assert_array_equal(np.bincount(data.label[:50_000]), np.full(10, 5_000))
@@ -29,7 +30,7 @@ def test_the_published_counts(data: CifarImages) -> None:
     assert data.label[50_000:50_010].tolist() == [3, 8, 8, 0, 6, 6, 1, 6, 3, 1]
 
 
-def test_the_nets_normalisation_is_the_training_images(data: CifarImages) -> None:
+def test_the_nets_normalisation_is_the_training_images(data: LabelledImages) -> None:
     pixels = data.images[: data.train].transpose(1, 0, 2, 3).reshape(3, -1)
     for channel in range(3):
         values = pixels[channel].astype(np.float32) / 255
@@ -38,7 +39,7 @@ def test_the_nets_normalisation_is_the_training_images(data: CifarImages) -> Non
 
 
 @pytest.mark.parametrize(("partition", "clients"), [("longtail", 50), ("dirichlet", 20)])
-def test_a_partition_of_all_images(data: CifarImages, tmp_path: Path, partition: str, clients: int) -> None:
+def test_a_partition_of_all_images(data: LabelledImages, tmp_path: Path, partition: str, clients: int) -> None:
     build_cifar_cohort(data, tmp_path / "c", CifarOptions(partition))
     cohort = open_cohort(tmp_path / "c")
     assert len(cohort.clients) == clients

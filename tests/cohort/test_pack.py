@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ecgfed.base.errors import CohortError
-from ecgfed.domain.cohort.cohort import ARRAYS, open_cohort
+from ecgfed.domain.cohort.cohort import open_cohort
+from ecgfed.domain.cohort.layout import ARRAYS
 from ecgfed.domain.cohort.pack import pack_cohort, unpack_cohort
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ecgfed.base.text import count_of
+from ecgfed.domain.cohort.layout import EXAMPLE_WORDS
 
 #: The four scenarios of the GRP-FED paper, section 4.1.
 SCENARIOS = ("T_g", "T_p", "T_r", "T_l")
@@ -119,7 +120,7 @@ class Scores:
         first = self.results[0]
         what = "test" if self.split == "test" else "validation"
         seeds = f" (mean of {len(self.results)} seeds)" if len(self.results) > 1 else ""
-        image = "image" if first.get("modality") == "image" else "beat"
+        image = EXAMPLE_WORDS.get(str(first.get("modality")), "beat")
         return (
             f"On {count_of(first['beats'], f'{what} {image}')} of {count_of(first['patients'], 'client')}, one model "
             f"for everybody reaches a macro-F1 of {self.T_g:.2f}{seeds}{self._weak_classes()}.",

@@ -106,13 +106,13 @@ def flat_federation(clients: int, net: Net | None = None) -> TrainingData:
     beats_each = 2 + VALID_EACH
     classes = CLASSES if net is None else net.spec.classes
     shape = (clients * beats_each, *((1, 256) if net is None else net.input_shape))
-    images = net is not None and net.input_type is torch.uint8
+    dtype = np.float32 if net is None else getattr(np, str(net.input_type).removeprefix("torch."))
     starts = np.arange(clients) * beats_each
     valid = np.arange(clients * VALID_EACH).reshape(clients, VALID_EACH)
     return TrainingData(
         clients=np.arange(clients),
         rows={client: np.arange(start, start + 2) for client, start in enumerate(starts)},
-        examples=np.zeros(shape, np.uint8) if images else np.zeros(shape, np.float32),
+        examples=np.zeros(shape, dtype),
         rr=np.zeros((clients * beats_each, net.spec.rr_count), np.float32) if net is not None and net.spec.rr else None,
         label=np.concatenate([np.tile([0, min(1, classes - 1)], (clients, 1)), valid % classes], axis=1).ravel(),
         classes=classes,

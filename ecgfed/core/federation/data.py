@@ -51,7 +51,8 @@ class TrainingData:
     Attributes:
         clients: (M,) int64 client numbers that take part.
         rows: client number -> (beats,) rows of the arrays below.
-        examples: (N, 1, 256) float32 millivolt, or images (N, 3, 32, 32) uint8; often memory-mapped.
+        examples: (N, 1, 256) float32 millivolt, images (N, 3, 32, 32) uint8, or arrays of another shape, float32, uint8
+            or int64; often memory-mapped.
         rr: (N, features) float32 RR features, or None for a net without RR.
         label: (N,) class numbers.
         classes: number of classes.
@@ -65,7 +66,7 @@ class TrainingData:
 
     clients: NDArray[np.int64]
     rows: dict[int, NDArray[np.int64]]
-    examples: NDArray[np.float32] | NDArray[np.uint8]
+    examples: NDArray[np.float32] | NDArray[np.uint8] | NDArray[np.int64]
     rr: NDArray[np.float32] | None
     label: NDArray[np.integer]
     classes: int
@@ -192,7 +193,7 @@ def excluded_beats(cohort: Cohort, leave_out: str) -> Exclusions:
 
 
 def _times(cohort: Cohort) -> BeatTimes | None:
-    if cohort.modality == "image":
+    if cohort.modality != "ecg":
         return None
     records = cohort.meta["records"]
     names = tuple(f"{r['name']} in lead {r['lead']}" if FIRST_LEAD in r else str(r["name"]) for r in records)

@@ -1,5 +1,7 @@
 """Choose the engine that runs the clients."""
 
+from collections.abc import Callable
+
 import torch
 
 from ecgfed.base.errors import OptionError, param
@@ -22,7 +24,12 @@ def choose_device(device: str) -> str:
 
 
 def choose_engine(
-    device: str, engine: str, slots: int | None, batch_size: int = LARGE_BATCH, clients: int = 1
+    device: str,
+    engine: str,
+    slots: int | None,
+    batch_size: int = LARGE_BATCH,
+    clients: int = 1,
+    stacking_problem: Callable[[], str] = lambda: "",
 ) -> tuple[str, str]:
     """Return the device (``cpu`` or ``cuda``) and the engine (``threads`` or ``batched``) for these options.
 
@@ -32,6 +39,8 @@ def choose_engine(
         slots: clients per stack of the batched engine, or None.
         batch_size: of local training; ``auto`` chooses the batched engine on a CPU for small batches and many clients.
         clients: participants per round.
+        stacking_problem: returns why the net's clients cannot be trained stacked (``Net.stacking_problem``); ``auto``
+            chooses threads then. Called only where they would be.
 
     Raises:
         OptionError: an unknown name, or options that exclude each other.
@@ -42,6 +51,11 @@ def choose_engine(
         raise OptionError("engine", "threads with a GPU", "batched", f"or {param('device')} cpu", code="conflict")
     small = engine == "auto" and batch_size < LARGE_BATCH and clients >= MANY_CLIENTS
     kind = "batched" if engine == "batched" or chosen == "cuda" or small else "threads"
+    if kind == "batched" and (problem := stacking_problem()):
+        if engine == "batched" or chosen == "cuda":
+            action = f"pass {param('device=cpu')} and {param('engine=threads')}"
+            raise OptionError("net", f"cannot be trained stacked: {problem}", "a net that can", action, code="conflict")
+        kind = "threads"
     if slots is not None and kind == "threads":
         actual = "given for worker threads"
         raise OptionError("slots", actual, f"{param('engine')} batched", f"leave {param('slots')} out", code="conflict")

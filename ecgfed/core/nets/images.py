@@ -31,9 +31,9 @@ def normalised(image: Tensor, like: Tensor) -> Tensor:
 class ImageNet(Net):
     """What the nets for images share: (B, 3, 32, 32) uint8 in, as ``Inputs.examples``."""
 
-    input_name: ClassVar[str] = "image"
-    input_shape: ClassVar[tuple[int, ...]] = (3, 32, 32)
-    input_type: ClassVar[torch.dtype] = torch.uint8
+    input_name: str = "image"
+    input_shape: tuple[int, ...] = (3, 32, 32)
+    input_type: torch.dtype = torch.uint8
 
     def pixels(self, inputs: Inputs, like: Tensor) -> Tensor:
         """Normalised pixels (B, 3, 32, 32) in the type of ``like``, in the fastest memory layout.

@@ -54,9 +54,9 @@ SHAPE_STEP = 4
 class ResNet1d(Net):
     """A 1-D ResNet: windows (B, 1, 256) in millivolt, and RR features where it was built with them."""
 
-    input_name: ClassVar[str] = "window"
-    input_shape: ClassVar[tuple[int, ...]] = (1, 256)
-    input_type: ClassVar[torch.dtype] = torch.float32
+    input_name: str = "window"
+    input_shape: tuple[int, ...] = (1, 256)
+    input_type: torch.dtype = torch.float32
     shape_size: ClassVar[int] = input_shape[1] // SHAPE_STEP
     #: channels of ``signal``
     channels_in: ClassVar[int] = 1

@@ -25,13 +25,15 @@ from ecgfed.core.methods.registry import name_of, stored_method
 from ecgfed.core.methods.settings import stored_settings
 from ecgfed.core.nets.build import make_net
 from ecgfed.core.nets.layers import Params
+from ecgfed.core.nets.module_net import ModuleNet
 from ecgfed.core.nets.net import Net, NetSpec
+from ecgfed.core.nets.net_source import NetFactory, NetSource, stored_net
 from ecgfed.core.runs.checkpoint import CheckpointStore
 from ecgfed.core.runs.document import FILE_NAME as FILE_NAME
 from ecgfed.core.runs.document import HELD_OUT, PIN, SCHEMA_VERSION, identity_of, parts_of, pin_of, read_run_json, typed
 from ecgfed.core.runs.history import HISTORY, read_history
 from ecgfed.core.runs.state_check import StateCheck
-from ecgfed.domain.cohort.cohort import Cohort, open_cohort
+from ecgfed.domain.cohort.cohort import Cohort, held_in_memory, open_cohort
 
 #: Key of a run's previous lengths in ``run.json``.
 EARLIER = "earlier_lengths"
@@ -81,9 +83,17 @@ class Run:
         return self.custom_method
 
     @property
-    def unpinned(self) -> bool:
-        """Whether the method is a custom one without a recorded SHA-256 of its file."""
-        return bool(self.custom_method) and pin_of(self.meta) is None
+    def custom_net(self) -> str:
+        """Location of a net of one's own when the run was created, ``""`` for one of this package."""
+        return self.net.spec.architecture if self.net.spec.module is not None else ""
+
+    @property
+    def unpinned(self) -> str:
+        """``method`` or ``net``, if that is a custom one without a recorded SHA-256 of its file; else ``""``."""
+        if self.custom_method and pin_of(self.meta) is None:
+            return "method"
+        form = self.net.spec.module
+        return "net" if form is not None and not form.sha256 else ""
 
     @property
     def store(self) -> CheckpointStore:
@@ -96,17 +106,20 @@ class Run:
         """Digest that identifies checkpoints of this run (``identity_of``)."""
         return identity_of(self.meta)
 
-    def cohort(self, path: Path | None = None) -> Cohort:
+    def cohort(self, path: Path | Cohort | None = None) -> Cohort:
         """Open the cohort the run was trained on.
 
         Args:
-            path: its current path, if it was moved.
+            path: its current path, if it was moved, or the cohort itself, if it is in memory.
 
         Raises:
             CohortError: it cannot be opened, or an array has changed since it was prepared.
             RunError: it is another cohort, or has other classes, clients or held-out clients.
         """
-        cohort = open_cohort(path or self.cohort_path)
+        if isinstance(path, Cohort):
+            cohort = path if path.in_memory else open_cohort(path.path)
+        else:
+            cohort = (None if path else held_in_memory(self.fingerprint)) or open_cohort(path or self.cohort_path)
         if cohort.fingerprint != self.fingerprint:
             actual = f"was trained on another cohort than {cohort.path} is now (fingerprints differ)"
             raise RunError(self.path, actual, action=f"name the right one with {param('cohort')}")
@@ -187,15 +200,11 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
         raise RunError(cohort.path, actual, expected, f"make the net with rr_version={cohort.rr_version}")
     kind = type(method)
     digest = digest_of(kind) if names_code(name_of(kind)) else ""
-    location = cohort.path.resolve()
     meta = {
         "schema_version": SCHEMA_VERSION,
         "tool_version": __version__,
         "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
-        "cohort": {
-            "path": (os.path.relpath(location, path.resolve()) if "anonymised" in cohort.meta else str(location)),
-            "fingerprint": cohort.fingerprint,
-        },
+        "cohort": {"path": _path_of(cohort, path), "fingerprint": cohort.fingerprint},
         **_beside_the_arrays(cohort),
         "net": spec.as_json(),
         "method": name_of(type(method)),
@@ -210,7 +219,16 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
         action = f"choose another {param('out')}"
         raise RunError(path, f"cannot be made ({problem.strerror})", action=action) from problem
     write_json(path / FILE_NAME, meta)
-    return open_run(path, type(method) if names_code(str(meta["method"])) else None)
+    own = method.net.source if isinstance(method.net, ModuleNet) else None
+    return open_run(path, type(method) if names_code(str(meta["method"])) else None, own)
+
+
+def _path_of(cohort: Cohort, run: Path) -> str:
+    """Return the path of a cohort for ``run.json``: relative to the run if it is anonymised; a name in memory."""
+    if cohort.in_memory:
+        return str(cohort.path)
+    location = cohort.path.resolve()
+    return os.path.relpath(location, run.resolve()) if "anonymised" in cohort.meta else str(location)
 
 
 def _beside_the_arrays(cohort: Cohort) -> dict[str, list[str]]:
@@ -257,19 +275,23 @@ def extend_run(run: Run, rounds: int) -> Run:
     if finished and not (earlier and earlier[-1]["until"] == finished):
         meta[EARLIER] = [*earlier, {"rounds": run.plan.rounds, "until": finished}]
     write_json(run.path / FILE_NAME, meta)
-    return open_run(run.path, type(run.method) if run.custom_method else None)
+    own = run.net.source if isinstance(run.net, ModuleNet) else None
+    return open_run(run.path, type(run.method) if run.custom_method else None, own)
 
 
-def open_run(path: Path | str, method: str | type[Method] | None = None) -> Run:
+def open_run(
+    path: Path | str, method: str | type[Method] | None = None, net: str | NetFactory | NetSource | None = None
+) -> Run:
     """Open a run folder.
 
     Args:
         path: the folder, created by ``train``.
         method: a custom method as ``FILE.py:CLASS`` or class; it must be passed, since code named in a folder is not
             run unasked. The file must be the one the run was created with. None for registered methods.
+        net: the same of a net of your own, ``FILE.py:CLASS``, class or function that returns a module.
 
     Raises:
-        RunError: not a run, an unsupported schema version, or a custom method that was not passed.
+        RunError: not a run, an unsupported schema version, or a custom method or net that was not passed.
     """
     path = Path(path)
     meta = read_run_json(path)
@@ -278,18 +300,14 @@ def open_run(path: Path | str, method: str | type[Method] | None = None) -> Run:
     try:
         if typed({"eval_every": 0, **meta}, "eval_every", int, path / FILE_NAME) < 0:
             raise ValueError(f"eval_every is {meta['eval_every']}")
-        net = make_net(NetSpec.from_json(meta["net"]))
-        return Run(
-            path,
-            kind(net, stored_settings(kind.settings_type, meta["settings"])),
-            TrainPlan(**meta["plan"]),
-            path / meta["cohort"]["path"],
-            str(meta["cohort"]["fingerprint"]),
-            meta,
-        )
+        spec, plan = NetSpec.from_json(meta["net"]), TrainPlan(**meta["plan"])
+        settings: Any = stored_settings(kind.settings_type, meta["settings"])
+        cohort, fingerprint = path / meta["cohort"]["path"], str(meta["cohort"]["fingerprint"])
     except (KeyError, TypeError, ValueError, AttributeError, EcgfedError) as problem:
         actual = f"cannot be used ({problem})"
         raise RunError(path / FILE_NAME, actual, action="train again into a new folder") from problem
+    module = make_net(spec, stored_net(spec, path / FILE_NAME, net))
+    return Run(path, kind(module, settings), plan, cohort, fingerprint, meta)
 
 
 def _kind(path: Path, meta: dict[str, Any], passed: str | type[Method] | None) -> type[Method]:

@@ -12,6 +12,7 @@ from ecgfed.core.runs.document import FILE_NAME, HELD_OUT
 
 if TYPE_CHECKING:
     from ecgfed.core.methods.base import Method
+    from ecgfed.core.nets.net_source import NetFactory
     from ecgfed.core.runs.run import Run
 
 _NAME = re.compile(r"seed-(\d+)")
@@ -53,11 +54,13 @@ def single_run_folder(path: Path) -> Path:
     return folders[0]
 
 
-def open_single_run(path: Path, method: "str | type[Method] | None" = None) -> "Run":
+def open_single_run(
+    path: Path, method: "str | type[Method] | None" = None, net: "str | NetFactory | None" = None
+) -> "Run":
     """Open a run (``open_run``); raises RunError for a folder of several seeds, naming them."""
     from ecgfed.core.runs.run import open_run
 
-    return open_run(single_run_folder(path), method)
+    return open_run(single_run_folder(path), method, net)
 
 
 def check_same(runs: "Sequence[Run]") -> None:

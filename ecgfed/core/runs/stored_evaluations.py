@@ -17,6 +17,7 @@ from ecgfed.base.errors import RunError
 from ecgfed.core.runs.document import RunDocument, typed
 from ecgfed.core.runs.evaluations import FILE_NAME, LEFT_OUT, SPLITS, read_result, rows_of
 from ecgfed.core.scores import ClassScores, SiteScores
+from ecgfed.domain.cohort.layout import EXAMPLE_WORDS
 
 _NAME = re.compile(rf"evaluation-(?:{'|'.join(SPLITS)})(?:-.*)?")
 _AGAIN = "evaluate the run again"
@@ -65,7 +66,7 @@ class StoredEvaluation:
         personal: kind of personal models; ``""`` if unknown.
         protocol: global model of a method without one.
         round: the scored round.
-        images: whether the cohort has images instead of beats.
+        example_word: what an example of the cohort is called: beat, image or example.
         beats: number of scored beats; None if unknown.
         scores: by name, macro-F1 over classes in truth or prediction.
         scores_truth: the same over classes in truth.
@@ -84,7 +85,7 @@ class StoredEvaluation:
     personal: str
     protocol: str
     round: int
-    images: bool
+    example_word: str
     beats: int | None
     scores: dict[str, float]
     scores_truth: dict[str, float]
@@ -156,7 +157,7 @@ def _read(folder: Path, document: RunDocument) -> StoredEvaluation:
         personal,
         protocol,
         typed(result, "round", int, file, _AGAIN),
-        modality == "image",
+        EXAMPLE_WORDS.get(modality, "beat"),
         None if result.get("beats") is None else typed(result, "beats", int, file, _AGAIN),
         _numbers(result, "scores", file),
         _numbers({"scores_truth": {}, **result}, "scores_truth", file),

@@ -1,7 +1,8 @@
-"""Reading CIFAR-10 as it is published (Krizhevsky, Learning multiple layers of features from tiny images, 2009).
+"""Reading CIFAR-10 and CIFAR-100 (Krizhevsky, Learning multiple layers of features from tiny images, 2009).
 
-Two layouts, each unpacked or in its official archive: binary (rows of a label byte and 3,072 pixel bytes) and Python
-(pickles, which are read by an unpickler that admits uint8 arrays and plain containers, and nothing else).
+CIFAR-10 in two layouts, each unpacked or in its official archive: binary (rows of a label byte and 3,072 pixel bytes)
+and Python (pickles, which are read by an unpickler that admits uint8 arrays and plain containers, and nothing else).
+CIFAR-100 in the binary one, whose rows begin with two label bytes, coarse and fine.
 An archive is read member by member by name, never extracted. https://www.cs.toronto.edu/~kriz/cifar.html
 """
 
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from ecgfed.base.errors import CohortError, OptionError, param
 from ecgfed.base.files import create_folder, md5
 from ecgfed.domain.cohort.download import ByteProgress, fetch
+from ecgfed.domain.cohort.labelled_images import CIFAR100_COARSE, CIFAR100_FINE, LabelledImages
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 IMAGE_SHAPE = (3, 32, 32)
@@ -32,8 +34,13 @@ ROWS = 10_000
 TRAIN_FILES, TEST_FILE = tuple(f"data_batch_{i}" for i in range(1, 6)), "test_batch"
 HOME_PAGE = "https://www.cs.toronto.edu/~kriz/"
 BINARY_ARCHIVE, PYTHON_ARCHIVE = "cifar-10-binary.tar.gz", "cifar-10-python.tar.gz"
+BINARY_ARCHIVE_100 = "cifar-100-binary.tar.gz"
 #: MD5 of the archives, from CIFAR-10's home page.
-ARCHIVE_MD5 = {BINARY_ARCHIVE: "c32a1d4ab5d03f1284b67883e8d87530", PYTHON_ARCHIVE: "c58f30108f718f92721af3b95e74349a"}
+ARCHIVE_MD5 = {
+    BINARY_ARCHIVE: "c32a1d4ab5d03f1284b67883e8d87530",
+    PYTHON_ARCHIVE: "c58f30108f718f92721af3b95e74349a",
+    BINARY_ARCHIVE_100: "03b5dce01913d631647c71ecec9e9cb8",
+}
 #: MD5 of the Python batches, as torchvision checks them (torchvision/datasets/cifar.py); nobody publishes those of the
 #: binary batches.
 PYTHON_MD5 = {
@@ -45,7 +52,7 @@ PYTHON_MD5 = {
     "test_batch": "40351d587109b95175f43aff81a1287e",
 }
 #: No published file is longer; a longer one is not read into memory.
-LARGEST_BYTES = 64 << 20
+LARGEST_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -56,31 +63,14 @@ class CifarLayout:
     folder: str
     suffix: str
     archive: str
+    files: tuple[str, ...] = (*TRAIN_FILES, TEST_FILE)
 
 
 LAYOUTS = (
     CifarLayout("binary", "cifar-10-batches-bin", ".bin", BINARY_ARCHIVE),
     CifarLayout("python", "cifar-10-batches-py", "", PYTHON_ARCHIVE),
 )
-
-
-@dataclass(frozen=True)
-class CifarImages:
-    """All images, those to train on first, both in official order.
-
-    Attributes:
-        images: (60000, 3, 32, 32) uint8, channels red, green, blue.
-        label: (60000,) int64 class numbers.
-        train: how many are to train on, 50,000.
-        metadata: JSON-ready: ``layout``, ``md5`` by file, ``official`` (True, False, or None where nobody can say).
-        warning: what is not as published, or ``""``.
-    """
-
-    images: NDArray[np.uint8]
-    label: NDArray[np.int64]
-    train: int
-    metadata: dict[str, Any]
-    warning: str
+LAYOUTS_100 = (CifarLayout("binary", "cifar-100-binary", ".bin", BINARY_ARCHIVE_100, ("train", "test")),)
 
 
 def download_cifar10(folder: Path, *, base_url: str = HOME_PAGE, on_progress: ByteProgress | None = None) -> Path:
@@ -97,7 +87,7 @@ def download_cifar10(folder: Path, *, base_url: str = HOME_PAGE, on_progress: By
     return target
 
 
-def read_cifar10(source: Path, on_progress: Callable[[str, int, int], None] | None = None) -> CifarImages:
+def read_cifar10(source: Path, on_progress: Callable[[str, int, int], None] | None = None) -> LabelledImages:
     """Read all 60,000 images.
 
     Args:
@@ -109,47 +99,86 @@ def read_cifar10(source: Path, on_progress: Callable[[str, int, int], None] | No
         OptionError: no such file or folder.
         CohortError: nothing of CIFAR-10 in it, or a file that is missing, of another size, or no batch.
     """
-    layout, where = _find(source)
-    names = (*TRAIN_FILES, TEST_FILE)
+    layout, where = _find(source, LAYOUTS, "CIFAR-10")
+    python = _python_batch if layout.name == "python" else None
+    return _read(
+        layout, where, lambda name, member, data: (python or _binary_batch)(member, data), CLASSES, on_progress
+    )
+
+
+def read_cifar100(
+    source: Path, on_progress: Callable[[str, int, int], None] | None = None, *, coarse: bool = False
+) -> LabelledImages:
+    """Read all 60,000 images of CIFAR-100, of the binary layout.
+
+    Args:
+        source: as for ``read_cifar10``; the folder is called ``cifar-100-binary``.
+        on_progress: as there.
+        coarse: the 20 superclasses in place of the 100 classes.
+
+    Raises:
+        OptionError, CohortError: as ``read_cifar10``.
+    """
+    layout, where = _find(source, LAYOUTS_100, "CIFAR-100")
+    classes = CIFAR100_COARSE if coarse else CIFAR100_FINE
+
+    def batch(name: str, member: str, data: bytes) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+        rows = ROWS * (len(TRAIN_FILES) if name == layout.files[0] else 1)
+        labels, pixels = _binary_rows(member, data, rows, 2)
+        for column, names in enumerate((CIFAR100_COARSE, CIFAR100_FINE)):
+            _checked(member, labels[:, column], pixels, len(names))
+        return labels[:, 0 if coarse else 1], pixels
+
+    return _read(layout, where, batch, classes, on_progress)
+
+
+def _read(
+    layout: CifarLayout,
+    where: Path,
+    batch: Callable[[str, str, bytes], tuple[NDArray[Any], NDArray[np.uint8]]],
+    classes: tuple[str, ...],
+    on_progress: Callable[[str, int, int], None] | None,
+) -> LabelledImages:
+    """Read all files of a layout, of which the last is the test's, by ``batch(name, name for errors, bytes)``."""
     images, labels, digests = [], [], {}
-    for number, (name, member, data) in enumerate(_contents(layout, where, names), start=1):
-        label, pixels = (_binary_batch if layout.name == "binary" else _python_batch)(member, data)
+    for number, (name, member, data) in enumerate(_contents(layout, where, layout.files), start=1):
+        label, pixels = batch(name, member, data)
         images.append(pixels.reshape(-1, *IMAGE_SHAPE))
         labels.append(label.astype(np.int64))
         digests[name + layout.suffix] = hashlib.md5(data, usedforsecurity=False).hexdigest()
         if on_progress:
-            on_progress(name, number, len(names))
+            on_progress(name, number, len(layout.files))
     metadata, warning = _provenance(layout, where, digests)
     train = sum(len(part) for part in labels[:-1])
-    return CifarImages(np.concatenate(images), np.concatenate(labels), train, metadata, warning)
+    return LabelledImages(np.concatenate(images), np.concatenate(labels), train, metadata, warning, classes)
 
 
-def _find(source: Path) -> tuple[CifarLayout, Path]:
+def _find(source: Path, layouts: tuple[CifarLayout, ...], what: str) -> tuple[CifarLayout, Path]:
     """Return the layout, and the folder of the batches or the archive."""
     if source.is_file():
-        return _layout_of_archive(source), source
+        return _layout_of_archive(source, layouts, what), source
     if not source.is_dir():
-        action = f"or pass {param('download=True')}"
-        raise OptionError("source", f"{source} does not exist", "a folder with CIFAR-10", action)
-    for layout in LAYOUTS:
+        action = f"or pass {param('download=True')}" if layouts is LAYOUTS else ""
+        raise OptionError("source", f"{source} does not exist", f"a folder with {what}", action)
+    for layout in layouts:
         for folder in (source, source / layout.folder):
-            if (folder / (TRAIN_FILES[0] + layout.suffix)).is_file():
+            if (folder / (layout.files[0] + layout.suffix)).is_file():
                 return layout, folder
-    for layout in LAYOUTS:
+    for layout in layouts:
         if (source / layout.archive).is_file():
             return layout, source / layout.archive
-    expected = "cifar-10-batches-bin, cifar-10-batches-py or an archive of either"
-    raise CohortError(source, "holds no CIFAR-10", expected, f"check {param('source')}")
+    expected = f"{', '.join(layout.folder for layout in layouts)} or an archive of it"
+    raise CohortError(source, f"holds no {what}", expected, f"check {param('source')}")
 
 
-def _layout_of_archive(file: Path) -> CifarLayout:
+def _layout_of_archive(file: Path, layouts: tuple[CifarLayout, ...], what: str) -> CifarLayout:
     with _archive(file) as archive:
         for member in archive:
-            for layout in LAYOUTS:
-                if member.name.split("/")[-1] == TRAIN_FILES[0] + layout.suffix:
+            for layout in layouts:
+                if member.name.split("/")[-1] == layout.files[0] + layout.suffix:
                     return layout
-    expected = f"{BINARY_ARCHIVE} or {PYTHON_ARCHIVE}"
-    raise CohortError(file, "holds no CIFAR-10 batch", expected, f"check {param('source')}")
+    expected = " or ".join(layout.archive for layout in layouts)
+    raise CohortError(file, f"holds no {what} batch", expected, f"check {param('source')}")
 
 
 @contextlib.contextmanager
@@ -191,18 +220,26 @@ def _check_size(source: str, size: int) -> None:
 
 def _binary_batch(source: str, data: bytes) -> tuple[NDArray[Any], NDArray[np.uint8]]:
     """Labels (rows,) and pixels (rows, 3072) of a file of the binary layout."""
-    expected = ROWS * (1 + PIXELS)
+    labels, pixels = _binary_rows(source, data, ROWS, 1)
+    return _checked(source, labels[:, 0], pixels)
+
+
+def _binary_rows(source: str, data: bytes, rows: int, labels: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Labels (rows, labels) and pixels (rows, 3072) of a file of so many rows."""
+    expected = rows * (labels + PIXELS)
     if len(data) != expected:
-        problem = f"is {len(data):,} bytes long"
-        raise CohortError(source, problem, f"{expected:,}: {ROWS:,} rows of 1 + {PIXELS:,} bytes", "fetch it again")
-    rows = np.frombuffer(data, dtype=np.uint8).reshape(ROWS, 1 + PIXELS)
-    return _checked(source, rows[:, 0], rows[:, 1:])
+        problem, layout = f"is {len(data):,} bytes long", f"{rows:,} rows of {labels} + {PIXELS:,} bytes"
+        raise CohortError(source, problem, f"{expected:,}: {layout}", "fetch it again")
+    table = np.frombuffer(data, dtype=np.uint8).reshape(rows, labels + PIXELS)
+    return table[:, :labels], table[:, labels:]
 
 
-def _checked(source: str, label: NDArray[Any], pixels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-    if label.min() < 0 or label.max() >= len(CLASSES):
-        wrong = int(label.max() if label.max() >= len(CLASSES) else label.min())
-        raise CohortError(source, f"holds label {wrong}", f"0 to {len(CLASSES) - 1}", "fetch it again")
+def _checked(
+    source: str, label: NDArray[Any], pixels: NDArray[Any], classes: int = len(CLASSES)
+) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+    if label.min() < 0 or label.max() >= classes:
+        wrong = int(label.max() if label.max() >= classes else label.min())
+        raise CohortError(source, f"holds label {wrong}", f"0 to {classes - 1}", "fetch it again")
     return label, pixels
 
 

@@ -1,4 +1,4 @@
-"""The cohort on disk: ``cohort.json`` and flat arrays, ordered by client then time, opened memory-mapped."""
+"""The cohort: ``cohort.json`` and flat arrays, ordered by client then time, memory-mapped files or in memory."""
 
 import math
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,42 +18,30 @@ from ecgfed.base.text import count_of, listed
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, still_windows
 from ecgfed.domain.beats.labels import LabelMap
-from ecgfed.domain.beats.rr import RR_DEFAULT, RR_NAMES
 from ecgfed.domain.cohort.arrays import check_document, check_drawn, check_hashes, npy_header
 from ecgfed.domain.cohort.clients import AGAIN, FIRST_LEAD, check_excluded, check_records, check_sites, client_of
 from ecgfed.domain.cohort.clients import Client as Client
+from ecgfed.domain.cohort.layout import (
+    DRAWN_ARRAYS,
+    EXAMPLE_WORDS,
+    MAX_ROWS,
+    MODALITIES,
+    Layout,
+    example_of,
+    layout_of,
+    modality_of,
+    rr_version_of,
+)
+from ecgfed.domain.cohort.partition import NOBODY as NOBODY
 from ecgfed.domain.cohort.split import TEST, TRAIN
 from ecgfed.domain.record.leads import leads_in
 
 SCHEMA_VERSION = 1
 FILE_NAME = "cohort.json"
-#: More beats than any cohort has: 100 patients for a year.
-MAX_ROWS = 2**32
 #: Windows that are looked at at once.
 _AT_ONCE = 1 << 14
 #: What --leave-out knows.
 LEAVE_OUT = ("nothing", "poor-quality")
-Layout = dict[str, tuple[str, tuple[int, ...]]]
-#: name -> (dtype, shape of one beat); the first is what a net sees
-ARRAYS: Layout = {
-    "beats": ("float32", (1, 256)),
-    "rr": ("float32", (len(RR_NAMES[RR_DEFAULT]),)),
-    "label": ("int16", ()),
-    "client": ("int32", ()),
-    "record": ("int32", ()),
-    "sample": ("int64", ()),
-    "split": ("uint8", ()),
-    "flags": ("uint8", ()),
-}
-#: the same of a cohort of images
-IMAGE_ARRAYS: Layout = {"images": ("uint8", (3, 32, 32))}
-IMAGE_ARRAYS |= {name: ARRAYS[name] for name in ("label", "client", "sample", "split")}
-#: modality -> arrays of one row a beat or image; the one place that names them (docs/decisions/0015)
-MODALITIES: dict[str, Layout] = {"ecg": ARRAYS, "image": IMAGE_ARRAYS}
-#: Which images of the common test pool stand for which client: arrays of a cohort of images, of a length of their own.
-DRAWN_ARRAYS: Layout = {"test_client": ("int32", ()), "test_row": ("int64", ())}
-#: ``client`` of the rows that are nobody's: the common test pool of a cohort of images.
-NOBODY = -1
 #: ``label`` of beats that nobody labelled, those of clients with a label of the recording alone.
 UNLABELLED = -1
 
@@ -62,11 +51,12 @@ class Cohort:
     """An opened cohort; its arrays are memory-mapped and read-only.
 
     Attributes:
-        path: the folder.
+        path: the folder; of a cohort in memory a name.
         meta: the contents of ``cohort.json``.
         clients: all clients, held-out ones included, in order of ``client.npy``.
         labels: classes and the symbols behind them.
-        arrays: all arrays by name: ``MODALITIES``, of images ``DRAWN_ARRAYS`` too. See docs/cohort.md.
+        arrays: all arrays by name: ``MODALITIES``, but for ECG ``DRAWN_ARRAYS`` too. See docs/cohort.md.
+        in_memory: whether it lies in no folder.
     """
 
     path: Path
@@ -74,9 +64,10 @@ class Cohort:
     clients: tuple[Client, ...]
     labels: LabelMap
     arrays: dict[str, NDArray[Any]]
+    in_memory: bool = False
 
     def __repr__(self) -> str:
-        examples = count_of(int((~self.other_lead).sum()), "image" if self.modality == "image" else "beat")
+        examples = count_of(int((~self.other_lead).sum()), self.example_word)
         size = f"{count_of(len(self.clients), 'client')}, {count_of(len(self.classes), 'class')}, {examples}"
         return f"Cohort({str(self.path)!r}: {size})"
 
@@ -87,12 +78,12 @@ class Cohort:
 
     @property
     def client(self) -> NDArray[np.int32]:
-        """(N,) index into ``clients``, increasing; ``NOBODY`` first, in a cohort of images."""
+        """(N,) index into ``clients``, increasing; ``NOBODY`` first, where there is a common test pool."""
         return self.arrays["client"]
 
     @property
     def sample(self) -> NDArray[np.int64]:
-        """(N,) R position in the recording; of an image, its row in the official order of train or test images."""
+        """(N,) R position in the recording; of an image, its row in the official order; of an array, its row there."""
         return self.arrays["sample"]
 
     @property
@@ -102,27 +93,37 @@ class Cohort:
 
     @property
     def modality(self) -> str:
-        """``ecg`` or ``image``."""
+        """``ecg``, ``image`` or ``array``."""
         return modality_of(self.meta)
 
     @property
+    def example_word(self) -> str:
+        """What an example is called: beat, image or example."""
+        return EXAMPLE_WORDS[self.modality]
+
+    @property
+    def has_common_pool(self) -> bool:
+        """Whether clients share test examples, as in CIFAR-10: rows of ``NOBODY``, drawn to each client's mix."""
+        return bool(self.client[0] == NOBODY)
+
+    @property
     def leads(self) -> tuple[str, ...]:
-        """Lead names in order of preference; none in a cohort of images."""
+        """Lead names in order of preference; none but for ECG."""
         return leads_in(self.meta) if self.modality == "ecg" else ()
 
     @property
     def examples(self) -> NDArray[Any]:
-        """What a net sees: the beats (N, 1, 256) float32 millivolt, or the images (N, 3, 32, 32) uint8."""
+        """What a net sees: beats (N, 1, 256) float32 millivolt, images (N, 3, 32, 32) uint8, or arrays (N, ...)."""
         return self.arrays[next(iter(MODALITIES[self.modality]))]
 
     @property
     def beats(self) -> NDArray[np.float32]:
-        """(N, 1, 256) float32 millivolt, filtered, not normalised; raises CohortError in a cohort of images."""
+        """(N, 1, 256) float32 millivolt, filtered, not normalised; raises CohortError but for ECG."""
         return self._of_beats("beats")
 
     @property
     def rr(self) -> NDArray[np.float32]:
-        """(N, features) float32 RR features of ``rr_version``; raises CohortError in a cohort of images."""
+        """(N, features) float32 RR features of ``rr_version``; raises CohortError but for ECG."""
         return self._of_beats("rr")
 
     @property
@@ -132,23 +133,23 @@ class Cohort:
 
     @property
     def record(self) -> NDArray[np.int32]:
-        """(N,) index into ``records``; raises CohortError in a cohort of images."""
+        """(N,) index into ``records``; raises CohortError but for ECG."""
         return self._of_beats("record")
 
     @property
     def flags(self) -> NDArray[np.uint8]:
-        """(N,) bits, see docs/cohort.md; raises CohortError in a cohort of images."""
+        """(N,) bits, see docs/cohort.md; raises CohortError but for ECG."""
         return self._of_beats("flags")
 
     def _of_beats(self, name: str) -> NDArray[Any]:
         if name not in self.arrays:
-            raise CohortError(self.path, f"holds images, and so no {name}", "a cohort of ECG beats")
+            raise CohortError(self.path, f"holds {self.example_word}s, and so no {name}", "a cohort of ECG beats")
         return self.arrays[name]
 
     @cached_property
     def no_signal(self) -> NDArray[np.bool_]:
-        """(N,) bool, beats whose window holds nothing (``still_windows``), which cohorts before 0.3 have; no images."""
-        if self.modality == "image":
+        """(N,) bool, beats whose window holds nothing (``still_windows``), which cohorts before 0.3 have; ECG only."""
+        if self.modality != "ecg":
             return np.zeros(len(self.label), np.bool_)
         at_once = range(0, len(self.label), _AT_ONCE)
         return np.concatenate([still_windows(self.beats[start : start + _AT_ONCE]) for start in at_once])
@@ -210,7 +211,7 @@ class Cohort:
             [start + np.flatnonzero((self.split[start:stop] == part) & labelled[start:stop]) for part in parts]
             for start, stop in spans
         ]
-        if self.modality == "image":
+        if self.has_common_pool:
             for i, (start, stop) in enumerate(pairwise(np.searchsorted(self.arrays["test_client"], numbers))):
                 rows_of_split[i][TEST] = self.arrays["test_row"][start:stop]
         return tuple(map(tuple, rows_of_split))
@@ -219,8 +220,8 @@ class Cohort:
         """Return the rows (beats,) int64, increasing, of one client and one split (0 train, 1 valid, 2 test).
 
         Beats without a label are in no split (``weak_rows``), and examples of other leads are no beats of their own
-        (``training_rows``). Clients of a cohort of images share test images: these are the rows drawn to the client's
-        mix of classes.
+        (``training_rows``). Where clients share test examples (``has_common_pool``), these are the rows drawn to the
+        client's mix of classes.
         """
         return self._rows[client.index][split]
 
@@ -244,9 +245,9 @@ class Cohort:
     def pool(self, split: int) -> NDArray[np.int64]:
         """Return the rows of one split of all clients that take part in training, increasing.
 
-        Of a cohort of images the test pool is every test image, once, whether drawn for a client or not.
+        A common test pool is every test example, once, whether drawn for a client or not.
         """
-        if split == TEST and self.modality == "image":
+        if split == TEST and self.has_common_pool:
             return np.flatnonzero(self.client == NOBODY)
         return np.concatenate([np.empty(0, np.int64), *(self.rows(client, split) for client in self.federation)])
 
@@ -270,28 +271,6 @@ class Cohort:
             return client
         ids = listed([client.id for client in self.clients], 12)
         raise CohortError(self.path, f"has no client {client_id!r}", f"one of {ids}", code="unknown-patient")
-
-
-def modality_of(meta: dict[str, Any]) -> str:
-    """Return the modality that ``cohort.json`` says: ``ecg`` where it says none, as before there were images."""
-    return str(meta.get("modality", "ecg"))
-
-
-def rr_version_of(meta: dict[str, Any]) -> int:
-    """Return the version of the RR features that ``cohort.json`` says: 1 where it says none, as before there were two.
-
-    Raises ValueError for one that is not known.
-    """
-    version = meta.get("rr_version", 1)
-    if isinstance(version, bool) or not isinstance(version, int) or version not in RR_NAMES:
-        raise ValueError(f"a known rr_version (it says {version!r:.40})")
-    return version
-
-
-def layout_of(modality: str, rr_version: int = RR_DEFAULT) -> Layout:
-    """Return the arrays of a cohort; those of beats have as many RR features as their version. Raises KeyError."""
-    layout = MODALITIES[modality]
-    return {**layout, "rr": ("float32", (len(RR_NAMES[rr_version]),))} if "rr" in layout else layout
 
 
 def _load_array(path: Path, layout: Layout, name: str, beats: int) -> NDArray[Any]:
@@ -334,14 +313,49 @@ def open_cohort(path: Path | str) -> Cohort:
     path = Path(path)
     meta = read_folder_document(path, FILE_NAME, SCHEMA_VERSION, CohortError, what="a cohort", command="ecgfed prepare")
     layout, count, drawn, clients, labels = _document(meta, path / FILE_NAME)
-    if not count or not clients:
-        raise CohortError(path, "is empty", "at least one labelled beat", "prepare it from other recordings")
-    images = modality_of(meta) == "image"
-    every = {**layout, **(DRAWN_ARRAYS if images else {})}
-    check_links(path, [f"{name}.npy" for name in every], CohortError)
-    arrays = {name: _load_array(path, every, name, drawn if name in DRAWN_ARRAYS else count) for name in every}
+    check_links(path, [f"{name}.npy" for name in layout], CohortError)
+    arrays = {name: _load_array(path, layout, name, drawn if name in DRAWN_ARRAYS else count) for name in layout}
     check_hashes(path, path / FILE_NAME, meta, arrays)
-    client, first = arrays["client"], NOBODY if images else 0
+    cohort = _checked(path, meta, clients, labels, arrays)
+    check_document(path / FILE_NAME, meta)
+    return cohort
+
+
+#: Name -> the cohort in memory of that name, as long as somebody holds it.
+_IN_MEMORY: "WeakValueDictionary[str, Cohort]" = WeakValueDictionary()
+
+
+def cohort_in_memory(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Cohort:
+    """Return a cohort of arrays that lies in no folder, checked as ``open_cohort`` does; raises CohortError.
+
+    Args:
+        meta: what ``cohort.json`` would say.
+        arrays: all arrays by name.
+    """
+    path = Path(f"arrays-{meta['fingerprint'][:12]}")
+    _, _, _, clients, labels = _document(meta, path)
+    cohort = _checked(path, meta, clients, labels, arrays, in_memory=True)
+    _IN_MEMORY[cohort.fingerprint] = cohort
+    return cohort
+
+
+def held_in_memory(fingerprint: str) -> Cohort | None:
+    """Return the cohort in memory of a fingerprint that this process still holds, or None."""
+    return _IN_MEMORY.get(fingerprint)
+
+
+def _checked(
+    path: Path,
+    meta: dict[str, Any],
+    clients: tuple[Client, ...],
+    labels: LabelMap,
+    arrays: dict[str, NDArray[Any]],
+    *,
+    in_memory: bool = False,
+) -> Cohort:
+    """Return a cohort whose arrays fit one another and its document; raises CohortError."""
+    of_ecg = modality_of(meta) == "ecg"
+    client, first = arrays["client"], 0 if of_ecg else NOBODY
     if (np.diff(client) < 0).any() or client.min() < first or client.max() >= len(clients):
         raise CohortError(path / "client.npy", "is not ordered by client", action=AGAIN)
     weak = np.array([bool(client.record_label) for client in clients])[client]
@@ -354,10 +368,9 @@ def open_cohort(path: Path | str) -> Cohort:
     record = arrays.get("record") if "records" in meta else None
     if record is not None and not 0 <= record.min() <= record.max() < len(meta["records"]):
         raise CohortError(path / "record.npy", "names no record", "records of cohort.json", AGAIN)
-    if images:
+    if not of_ecg:
         check_drawn(path, arrays, len(clients))
-    check_document(path / FILE_NAME, meta)
-    cohort = Cohort(path, meta, clients, labels, arrays)
+    cohort = Cohort(path, meta, clients, labels, arrays, in_memory)
     if (cohort.split[cohort.other_lead] != TRAIN).any():
         raise CohortError(path / "split.npy", "has beats of another lead in valid or test", "training beats", AGAIN)
     return cohort
@@ -366,7 +379,7 @@ def open_cohort(path: Path | str) -> Cohort:
 def _document(meta: dict[str, Any], where: Path) -> tuple[Layout, int, int, tuple[Client, ...], LabelMap]:
     """Return what ``cohort.json`` says, checked: layout, rows, rows drawn, clients, labels; raises CohortError."""
     try:
-        layout = layout_of(modality_of(meta), rr_version_of(meta))
+        layout = layout_of(modality_of(meta), rr_version_of(meta), example_of(meta))
         count, drawn = meta[next(iter(layout))], meta.get("drawn", 0)
         labels_of, excluded = dict(meta.get("record_labels", {})), dict(meta.get("excluded_classes", {}))
         client_fields = [
@@ -393,4 +406,7 @@ def _document(meta: dict[str, Any], where: Path) -> tuple[Layout, int, int, tupl
     check_records(meta.get("records", ()), where)
     if len(set(names)) < len(names) or not set(names) >= set(map(str, symbols.values())) or not names:
         raise CohortError(where, "its label map names other classes than it has", "each class once", AGAIN)
-    return layout, count, drawn, clients, labels
+    if not count or not clients:
+        raise CohortError(where.parent, "is empty", "at least one labelled beat", "prepare it from other recordings")
+    every = layout if modality_of(meta) == "ecg" else {**layout, **DRAWN_ARRAYS}
+    return every, count, drawn, clients, labels

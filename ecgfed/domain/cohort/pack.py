@@ -19,7 +19,8 @@ from ecgfed.base.errors import CohortError, EcgfedError, param
 from ecgfed.base.files import replacing_file, replacing_folder
 from ecgfed.base.safe_io import MAX_JSON_BYTES, check_expansion, open_regular, parse_json
 from ecgfed.domain.cohort.arrays import DIGEST, check_document, npy_header
-from ecgfed.domain.cohort.cohort import ARRAYS, SCHEMA_VERSION, Layout, layout_of, open_cohort, rr_version_of
+from ecgfed.domain.cohort.cohort import SCHEMA_VERSION, open_cohort
+from ecgfed.domain.cohort.layout import ARRAYS, Layout, layout_of, rr_version_of
 from ecgfed.domain.cohort.writer import CohortWriter
 
 _META = "cohort"

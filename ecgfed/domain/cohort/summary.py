@@ -36,7 +36,7 @@ class OtherLeads(TypedDict):
 
 
 class Counts(TypedDict):
-    """What a cohort of any kind holds; an example is a beat or an image, of a recording's first lead.
+    """What a cohort of any kind holds; an example is a beat, an image or an array, of a recording's first lead.
 
     Attributes:
         classes: examples per class.
@@ -100,7 +100,15 @@ class ClassRow(NamedTuple):
     clients: int
 
 
-def summarise(cohort: Cohort) -> BeatSummary | ImageSummary:
+@final
+class ArraySummary(Counts):
+    """What a cohort of arrays holds, JSON-ready."""
+
+    clients: int
+    examples: int
+
+
+def summarise(cohort: Cohort) -> BeatSummary | ImageSummary | ArraySummary:
     """Count what a cohort holds."""
     beats = ~cohort.other_lead
     labelled = (cohort.label != UNLABELLED) & beats
@@ -108,7 +116,7 @@ def summarise(cohort: Cohort) -> BeatSummary | ImageSummary:
     table = np.zeros((len(cohort.clients), len(cohort.classes), 3), dtype=np.int64)
     owned = (cohort.client != NOBODY) & labelled
     np.add.at(table, (cohort.client[owned], cohort.label[owned], cohort.split[owned]), 1)
-    if cohort.modality == "image":
+    if cohort.has_common_pool:
         client, drawn = cohort.arrays["test_client"], cohort.label[cohort.arrays["test_row"]]
         np.add.at(table, (client, drawn, np.full(len(drawn), TEST)), 1)
     flags = cohort.flags[beats] if cohort.modality == "ecg" else np.zeros(0, np.uint8)
@@ -139,6 +147,8 @@ def summarise(cohort: Cohort) -> BeatSummary | ImageSummary:
     clients, examples = len(cohort.clients), int(beats.sum())
     if cohort.modality == "image":
         return {"clients": clients, "images": examples, **counts}
+    if cohort.modality == "array":
+        return {"clients": clients, "examples": examples, **counts}
     return {"clients": clients, "beats": examples, **counts}
 
 
@@ -208,7 +218,7 @@ def class_rows(cohort: Cohort) -> list[ClassRow]:
 def provenance(cohort: Cohort) -> dict[str, object]:
     """Return what of its recordings or images did not come into a cohort, and whether it is made up; JSON-ready."""
     meta = cohort.meta
-    if cohort.modality == "image":
+    if cohort.modality != "ecg":
         return {name: meta[name] for name in ("partition", "left_over", "source")}
     counted = exclusions(cohort)
     anonymised = {"anonymised": meta["anonymised"]} if "anonymised" in meta else {}
@@ -227,10 +237,10 @@ def exclusions(cohort: Cohort) -> dict[str, Exclusions]:
 
     Returns:
         ``beats``; ``annotations`` where peaks were detected; ``other_leads`` where these give training examples;
-        ``recordings``. None for a cohort of images.
+        ``recordings``. None but for ECG.
     """
     meta = cohort.meta
-    if cohort.modality == "image":
+    if cohort.modality != "ecg":
         return {}
     records: list[dict[str, Any]] = of_first_lead(meta["records"])
     by_kind: dict[str, list[Exclusions]] = {"beats": []}

@@ -1,4 +1,4 @@
-"""Writing a cohort beat by beat: memory holds one client at a time, and a kill leaves nothing."""
+"""Writing a cohort client by client: memory holds one at a time, and a kill leaves nothing; or a cohort in memory."""
 
 import contextlib
 import hashlib
@@ -11,15 +11,41 @@ from numpy.typing import NDArray
 
 from ecgfed.base.files import write_json
 from ecgfed.domain.cohort.arrays import DIGEST, document_digest, fingerprint_of
-from ecgfed.domain.cohort.cohort import DRAWN_ARRAYS, FILE_NAME, SCHEMA_VERSION, Layout, layout_of
+from ecgfed.domain.cohort.cohort import FILE_NAME, SCHEMA_VERSION, Cohort, cohort_in_memory
+from ecgfed.domain.cohort.layout import DRAWN_ARRAYS, Layout, layout_of
 
 
 class _ArrayWriter:
-    """Appends rows to one ``.npy`` file; numpy leaves room in the header for the first axis to grow."""
+    """Appends rows of one array, and hashes them."""
 
-    def __init__(self, path: Path, dtype: str, tail: tuple[int, ...]) -> None:
+    def __init__(self, dtype: str, tail: tuple[int, ...]) -> None:
         self.dtype, self.tail, self.rows = np.dtype(dtype), tail, 0
         self.digest = hashlib.sha256()
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Append (n, *tail) rows."""
+        block = np.ascontiguousarray(rows, dtype=self.dtype)
+        if block.shape[1:] != self.tail:
+            raise ValueError(f"rows of shape {block.shape[1:]}, expected {self.tail}")
+        self._put(block)
+        self.digest.update(block.data if block.size else b"")
+        self.rows += len(block)
+
+    def _put(self, block: NDArray[Any]) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """End the array."""
+
+    def discard(self) -> None:
+        """Let go of what is open."""
+
+
+class _FileWriter(_ArrayWriter):
+    """Into one ``.npy`` file; numpy leaves room in the header for the first axis to grow."""
+
+    def __init__(self, dtype: str, tail: tuple[int, ...], path: Path) -> None:
+        super().__init__(dtype, tail)
         self.stream: BinaryIO = path.open("wb+")
         self._write_header()
 
@@ -28,14 +54,8 @@ class _ArrayWriter:
         header = {"descr": descr, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(self.stream, header)
 
-    def append(self, rows: NDArray[Any]) -> None:
-        """Append (n, *tail) rows."""
-        block = np.ascontiguousarray(rows, dtype=self.dtype)
-        if block.shape[1:] != self.tail:
-            raise ValueError(f"rows of shape {block.shape[1:]}, expected {self.tail}")
+    def _put(self, block: NDArray[Any]) -> None:
         self.stream.write(block.data if block.size else b"")
-        self.digest.update(block.data if block.size else b"")
-        self.rows += len(block)
 
     def close(self) -> None:
         """Write the final length into the header."""
@@ -45,25 +65,55 @@ class _ArrayWriter:
         self.stream.seek(end)
         self.stream.close()
 
+    def discard(self) -> None:
+        self.stream.close()
+
+
+class _MemoryWriter(_ArrayWriter):
+    """Into memory."""
+
+    def __init__(self, dtype: str, tail: tuple[int, ...]) -> None:
+        super().__init__(dtype, tail)
+        self.blocks = [np.empty((0, *tail), self.dtype)]
+
+    def _put(self, block: NDArray[Any]) -> None:
+        self.blocks.append(block.copy() if block.base is not None else block)
+
+    def array(self) -> NDArray[Any]:
+        """Return all rows, read-only."""
+        joined = np.concatenate(self.blocks)
+        joined.flags.writeable = False
+        return joined
+
 
 class CohortWriter:
-    """Writes a cohort into an existing empty folder; a context manager.
+    """Writes a cohort into an existing empty folder, or into memory; a context manager.
 
     Call ``append`` for one client after the other, then ``finish`` with what ``cohort.json`` shall say.
 
     Args:
-        folder: where to.
-        modality: ``ecg`` or ``image``; the latter takes the common test pool first, as client ``NOBODY``, and ``draw``.
+        folder: where to; None for memory.
+        modality: ``ecg``, ``image`` or ``array``; the latter two take the common test pool first, if there is one, as
+            client ``NOBODY``, and ``draw``.
         rr_version: of the RR features of beats; ``finish`` has to say it too.
+        example: dtype and shape of an example of a cohort of arrays; ``finish`` has to say it too.
     """
 
-    def __init__(self, folder: Path, modality: str = "ecg", rr_version: int = 1) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        modality: str = "ecg",
+        rr_version: int = 1,
+        example: tuple[str, tuple[int, ...]] | None = None,
+    ) -> None:
         self.folder, self.modality = folder, modality
-        self.arrays = self._open(layout_of(modality, rr_version))
-        self.drawn = self._open(DRAWN_ARRAYS) if modality == "image" else {}
+        self.arrays = self._open(layout_of(modality, rr_version, example))
+        self.drawn = {} if modality == "ecg" else self._open(DRAWN_ARRAYS)
 
     def _open(self, layout: Layout) -> dict[str, _ArrayWriter]:
-        return {name: _ArrayWriter(self.folder / f"{name}.npy", *kind) for name, kind in layout.items()}
+        if self.folder is None:
+            return {name: _MemoryWriter(*kind) for name, kind in layout.items()}
+        return {name: _FileWriter(*kind, self.folder / f"{name}.npy") for name, kind in layout.items()}
 
     def __enter__(self) -> "CohortWriter":
         return self
@@ -73,10 +123,10 @@ class CohortWriter:
     ) -> None:
         for writer in (*self.arrays.values(), *self.drawn.values()):
             if error is None:
-                writer.stream.close()
+                writer.discard()
             else:  # a full disk refuses what is still buffered, too: what went wrong first is what to report
                 with contextlib.suppress(OSError):
-                    writer.stream.close()
+                    writer.discard()
 
     @property
     def beats(self) -> int:
@@ -98,8 +148,12 @@ class CohortWriter:
         for name, part in rows.items():
             arrays[name].append(part)
 
-    def finish(self, meta: dict[str, Any]) -> None:
-        """Close the arrays and write ``cohort.json`` with ``meta``, the counts, the fingerprint and a digest."""
+    def finish(self, meta: dict[str, Any]) -> Cohort | None:
+        """Close the arrays and write ``cohort.json`` with ``meta``, the counts, the fingerprint and a digest.
+
+        Returns:
+            The cohort, if it is in memory.
+        """
         every = {**self.arrays, **self.drawn}
         for writer in every.values():
             writer.close()
@@ -109,4 +163,8 @@ class CohortWriter:
             counts["drawn"] = self.drawn["test_row"].rows
         stated = {"schema_version": SCHEMA_VERSION, "modality": self.modality, **meta, **counts}
         document = {**stated, "sha256": hashes, "fingerprint": fingerprint_of(hashes)}
+        if self.folder is None:
+            arrays = {name: writer.array() for name, writer in every.items() if isinstance(writer, _MemoryWriter)}
+            return cohort_in_memory(document, arrays)
         write_json(self.folder / FILE_NAME, {**document, DIGEST: document_digest(document)})
+        return None

@@ -167,6 +167,10 @@ def write_bundle(
         personal: kind of the personal models, for the manifest.
     """
     net, method = run.net, run.method
+    if cohort.modality == "array":
+        shape = " x ".join(map(str, net.input_shape))
+        expected = "windows of 1 x 256 or images of 3 x 32 x 32, which a bundle describes to a device"
+        raise BundleError(run.path, f"takes examples of {shape}", expected, "write it as ONNX with torch.onnx.export")
     global_model = method.global_model(
         state.server, (run.client_state(state, client.index) for client in cohort.federation), options.protocol
     )
@@ -311,7 +315,7 @@ def _manifest_metadata(run: Run, cohort: Cohort, state: State) -> dict[str, Any]
         "method": run.method.name,
         "settings": run.meta["settings"],
         "rounds": state.round,
-        "net": run.meta["net"],
+        "net": {**run.meta["net"], "architecture": run.net.spec.architecture.rpartition("/")[2]},
         "cohort": {"kind": meta["kind"], "fingerprint": cohort.fingerprint, "split": meta["split"]},
         "classes": list(cohort.classes),
         "label_map": cohort.labels.as_json(),

@@ -10,6 +10,7 @@ import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
+from ecgfed.base.errors import BundleError
 from ecgfed.core.nets.layers import Params, traced_for_export
 from ecgfed.core.nets.net import Inputs, Net
 from ecgfed.exports.bundles.simplify import BEATS, simplify
@@ -46,6 +47,12 @@ def input_shapes(net: Net, role: str) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
+def not_exported(net: Net, problem: str) -> BundleError:
+    """Return the error for a net of one's own that no bundle can hold."""
+    expected = "a module of convolutions, linear layers, normalisation and pooling of fixed sizes, without branches"
+    return BundleError(f"net {net.spec.architecture.rpartition(':')[2]}", f"cannot be exported: {problem}", expected)
+
+
 class GraphTemplate:
     """The graph of one role of a net, without parameters.
 
@@ -65,17 +72,23 @@ class GraphTemplate:
         logging.getLogger("torch.onnx").setLevel(logging.ERROR)
         with warnings.catch_warnings(), traced_for_export():
             warnings.simplefilter("ignore")
-            program = torch.onnx.export(
-                _Traced(net, role, self.names).eval(),
-                (examples, [params[name] for name in self.names]),
-                dynamo=True,
-                opset_version=OPSET,
-                optimize=True,
-                verbose=False,
-                input_names=[*shapes, *self.names],
-                output_names=[self.output],
-                dynamic_shapes=({name: {0: batch} for name in shapes}, [{} for _ in self.names]),
-            )
+            try:
+                program = torch.onnx.export(
+                    _Traced(net, role, self.names).eval(),
+                    (examples, [params[name] for name in self.names]),
+                    dynamo=True,
+                    opset_version=OPSET,
+                    optimize=True,
+                    verbose=False,
+                    input_names=[*shapes, *self.names],
+                    output_names=[self.output],
+                    dynamic_shapes=({name: {0: batch} for name in shapes}, [{} for _ in self.names]),
+                )
+            except Exception as problem:  # whatever the exporter raises for somebody's own module
+                if net.spec.module is None:
+                    raise
+                reason = " ".join(str(problem.__cause__ or problem).split())[:200]
+                raise not_exported(net, f"torch.onnx.export fails ({reason})") from problem
         assert program is not None
         self.model: onnx.ModelProto = program.model_proto
         self.inputs = tuple(shapes)

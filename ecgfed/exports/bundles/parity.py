@@ -15,7 +15,7 @@ from ecgfed.domain.beats.context import LIMIT
 from ecgfed.domain.beats.windows import R_INDEX, WINDOW_SAMPLES
 from ecgfed.domain.cohort.cohort import Client, Cohort
 from ecgfed.domain.cohort.split import TRAIN, VALID
-from ecgfed.exports.bundles.graphs import TINY_PROBABILITY
+from ecgfed.exports.bundles.graphs import TINY_PROBABILITY, not_exported
 from ecgfed.exports.device.classifier import Classifier
 
 #: Largest accepted difference between logits of torch and ONNX Runtime.
@@ -101,7 +101,12 @@ class Parity:
                 f"model of {name}", "gives logits that are not finite", "a training that converged", action
             )
         rr_version = 0 if inputs.rr is None else self.net.spec.rr_version
-        device = Classifier([self.folder / file for file in chain], self.classes, rr_version)
+        try:
+            device = Classifier([self.folder / file for file in chain], self.classes, rr_version)
+        except BundleError as problem:
+            if self.net.spec.module is None:
+                raise
+            raise not_exported(self.net, problem.reason) from problem
         if self.net.spec.modality == "image":
             actual = device.image_logits(inputs.examples.numpy())
         else:

@@ -95,6 +95,9 @@ class McuModel:
 
 def check_spec(spec: NetSpec) -> None:
     """Raise BundleError for a net that the C runtime does not support."""
+    if spec.module is not None:
+        problem = f"a net of your own ({spec.architecture.rpartition(':')[2]})"
+        raise BundleError(f"{param('target')} mcu", problem, "a net of this package, whose layers C sources have")
     if spec.modality != "ecg":
         raise BundleError(f"{param('target')} mcu", f"a net for images ({spec.architecture})", "a net for ECG")
     if spec.rr and spec.rr_version != 1:

@@ -1,0 +1,144 @@
+"""Where a net of somebody's own comes from: a class or function passed in the current call, or ``FILE.py:CLASS``.
+
+Loading code runs it, so names read from a file are never loaded (``ecgfed.base.plugins``): the caller passes them.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
+
+from ecgfed.base.errors import OptionError, RunError, param
+from ecgfed.base.plugins import check_pin, digest_of, load_code, names_code, origin_of
+from ecgfed.core.nets.net import NetSpec
+
+#: A module's class, or a function that returns one.
+NetFactory = Callable[..., nn.Module]
+#: Layers whose parameters ``norm_of`` takes for those of normalisation layers.
+NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
+#: Parameters of a class that get the number of classes.
+_CLASSES = ("classes", "num_classes", "n_classes")
+
+
+@dataclass(frozen=True)
+class NetSource:
+    """Creates a module.
+
+    Attributes:
+        factory: the class, or a function that returns a module.
+        origin: ``/path/FILE.py:CLASS`` or ``package.module:CLASS``.
+        sha256: SHA-256 of its source file, ``""`` if there is none (as in a notebook).
+    """
+
+    factory: NetFactory
+    origin: str
+    sha256: str
+
+    @property
+    def short(self) -> str:
+        """Name of the class, for messages."""
+        return self.origin.rpartition(":")[2]
+
+    @property
+    def takes_rr(self) -> bool:
+        """Whether the forward of a class takes a second argument, RR features beside the window."""
+        forward = getattr(self.factory, "forward", None)
+        if forward is None:
+            return False
+        taken = [one for one in inspect.signature(forward).parameters.values() if one.default is one.empty]
+        return len([one for one in taken if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]) > 2
+
+    def norm(self, classes: int) -> str:
+        """Return the normalisation that a module has: ``batch`` with running statistics, ``group``, or ``none``."""
+        parts = [part for part in self.create(classes).modules() if isinstance(part, NORMS)]
+        if any(isinstance(part, _NormBase) and part.track_running_stats for part in parts):
+            return "batch"
+        return "group" if parts else "none"
+
+    def create(self, classes: int) -> nn.Module:
+        """Return a module; a class that has a parameter ``classes`` or ``num_classes`` gets their number.
+
+        Raises:
+            OptionError: it fails, or returns something else.
+        """
+        try:
+            names = tuple(inspect.signature(self.factory).parameters)
+        except (TypeError, ValueError):  # a class written in C
+            names = ()
+        arguments = {name: classes for name in _CLASSES if name in names}
+        try:
+            module = self.factory(**arguments)
+        except Exception as problem:
+            reason = f"{self.short} fails with {type(problem).__name__}: {problem}"
+            expected = "a class that takes no arguments, or the number of classes"
+            action = f"otherwise pass {param('net=lambda: ...')}" if isinstance(problem, TypeError) else ""
+            raise OptionError("net", reason, expected, action, code="code-not-loaded") from problem
+        if not isinstance(module, nn.Module):
+            raise OptionError("net", f"{self.short} returns {type(module).__name__}", "a torch.nn.Module")
+        return module
+
+
+def net_source(net: str | NetFactory, pinned: str | None = None) -> NetSource:
+    """Return the source of a net that the caller named in the current call.
+
+    Args:
+        net: ``FILE.py:CLASS``, ``package.module:CLASS``, a class, or a function that returns a module.
+        pinned: the required SHA-256 of its file; None for any.
+
+    Raises:
+        OptionError: it cannot be loaded, is not the pinned one, or creates no module.
+    """
+    if isinstance(net, str):
+        loaded = load_code(net, "net", pinned)
+        factory, origin, sha256 = loaded.value, loaded.origin, loaded.sha256
+    else:
+        digest = digest_of(net) if hasattr(net, "__qualname__") else ""  # a partial's module is Python's
+        factory, origin, sha256 = net, _origin(net), digest
+        check_pin(param("net"), sha256, pinned)
+    if isinstance(factory, nn.Module) or not callable(factory):
+        what = "an instance" if isinstance(factory, nn.Module) else repr(factory)[:60]
+        expected = "a torch.nn.Module's class, or a function that returns one"
+        raise OptionError("net", f"{origin} is {what}", expected, "such as net=lambda: ...")
+    return NetSource(factory, origin, sha256)
+
+
+def _origin(factory: object) -> str:
+    if isinstance(factory, type):
+        return origin_of(factory)
+    named = factory if hasattr(factory, "__qualname__") else type(factory)
+    return f"{getattr(named, '__module__', '')}:{getattr(named, '__qualname__', '')}"
+
+
+def stored_net(spec: NetSpec, where: object, passed: "str | NetFactory | NetSource | None") -> NetSource | None:
+    """Return the source of a stored run's net, None for a net of this package; code named by the run is never loaded.
+
+    Args:
+        spec: the run's net.
+        where: the run's file, for messages.
+        passed: the net that the caller named; a run on somebody's own net needs it.
+
+    Raises:
+        RunError: a net of one's own that was not passed, or another net than the run's.
+        OptionError: another file than the one that the run was created with; the message has both digests.
+    """
+    if spec.module is None:
+        if passed is not None and passed != spec.architecture:
+            action = f"leave {param('net')} out"
+            raise RunError(where, f"was begun with net {spec.architecture}, not {passed!s:.200}", action=action)
+        return None
+    if passed is None:
+        actual = f"its net {spec.architecture!r:.200} is somebody's own code, which is not run because a file names it"
+        action = f"read it, then pass it with {param('net=FILE.py:CLASS')}"
+        raise RunError(where, actual, "you to name its file", action, code="code-not-loaded")
+    pinned = spec.module.sha256 or None
+    if isinstance(passed, NetSource):
+        return passed
+    if isinstance(passed, str) and not names_code(passed):
+        raise RunError(where, f"was begun with net {spec.architecture!s:.200}, not {passed:.60}")
+    name = passed if isinstance(passed, str) else _origin(passed)
+    if name.rpartition(":")[2] != spec.architecture.rpartition(":")[2]:
+        action = f"pass its own file with {param('net=FILE.py:CLASS')}"
+        raise RunError(where, f"was begun with net {spec.architecture!s:.200}, not {name!s:.200}", action=action)
+    return net_source(passed, pinned)

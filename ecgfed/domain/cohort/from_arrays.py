@@ -1,0 +1,273 @@
+"""A cohort of somebody's own examples: arrays of any shape, a torch ``Dataset``, or a table of columns."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ecgfed import __version__
+from ecgfed.base.errors import OptionError, param
+from ecgfed.base.files import replacing_folder
+from ecgfed.base.safe_io import check_labels, check_name
+from ecgfed.base.text import count_of, listed
+from ecgfed.domain.beats.labels import LabelMap
+from ecgfed.domain.cohort.cohort import Cohort, open_cohort
+from ecgfed.domain.cohort.deal import append_clients
+from ecgfed.domain.cohort.layout import EXAMPLE, MAX_AXES
+from ecgfed.domain.cohort.partition import NOBODY, VALID_STREAM
+from ecgfed.domain.cohort.split import SPLIT_KINDS, SPLIT_NAMES, TEST, TEST_SHARE, TRAIN, VALID_SHARE, split_beats
+from ecgfed.domain.cohort.writer import CohortWriter
+
+#: Parameter of the examples in messages, where others are in small letters.
+_X = param("X")
+#: Labels are stored as int16.
+MOST_CLASSES = 10_000
+
+
+def cohort_from_arrays(
+    X: object,  # noqa: N803 - scikit-learn's name
+    y: ArrayLike | str | None,
+    client: ArrayLike | str,
+    split: ArrayLike | str | None = None,
+    classes: Sequence[str] | None = None,
+    out: Path | str | None = None,
+    *,
+    seed: int = 0,
+    test_share: float = TEST_SHARE,
+    valid_share: float = VALID_SHARE,
+    overwrite: bool = False,
+) -> Cohort:
+    """Make a cohort of your own examples, in memory or in a folder; ``train`` and ``evaluate`` take it as any other.
+
+    Args:
+        X: (N, ...) examples of any shape, an array, tensor or list: uint8 as it is, other whole numbers as int64, the
+            rest as float32. Or a ``torch.utils.data.Dataset`` of (example, label) pairs; then ``y`` is None. Or a table
+            of columns, a mapping or a Hugging Face ``Dataset``; then ``y``, ``client`` and ``split`` may be names of
+            columns, and the one other column holds the examples.
+        y: (N,) labels, whole numbers or texts.
+        client: (N,) the client of each example, whole numbers or texts that can be file names. -1 stands for nobody: in
+            the split ``test`` such examples are a test set common to all clients, each of whom is scored on a part of
+            it drawn to the client's own mix of classes; other ones are left out.
+        split: (N,) ``train``, ``valid`` or ``test``, or 0, 1 or 2; without any ``valid``, ``valid_share`` of each
+            client's training examples become so. Or how to divide each client's examples: ``random`` (default),
+            stratified by class, or ``chronological``, in the order of ``X``.
+        classes: names of the classes, in order: of the numbers 0, 1, ... in ``y``, or of its texts; default the sorted
+            values of ``y``.
+        out: folder to write the cohort into; default in memory, where it is as long as you keep it.
+        seed: decides what is drawn.
+        test_share: of each client's examples, for the test, where ``split`` does not name it.
+        valid_share: of what the test leaves, for validation.
+        overwrite: replace an existing ``out``.
+
+    Raises:
+        OptionError: arrays that do not fit together, cannot be used, or leave a cohort without training examples.
+        StorageError: see ``replacing_folder``.
+
+    Examples:
+        >>> import ecgfed, numpy as np
+        >>> X, y = np.random.default_rng(0).normal(size=(90, 4)), np.arange(90) % 3
+        >>> ecgfed.cohort_from_arrays(X, y, ecgfed.partition(y, "iid", clients=3))
+        Cohort('arrays-...': 3 clients, 3 classes, 90 examples)
+    """
+    for name, share in (("test_share", test_share), ("valid_share", valid_share)):
+        if not 0.0 <= share <= 0.9:
+            raise OptionError(name, f"{share}", "0 to 0.9")
+    values, labels, owners, parts = _columns(X, y, client, split)
+    examples = _examples(values)
+    label, names = _labels(labels, classes, len(examples))
+    owner, ids = _clients(owners, len(examples))
+    divided = _split(parts, label, owner, len(ids), seed=seed, shares=(test_share, valid_share))
+    _check_parts(owner, divided, ids)
+    form = (str(examples.dtype), examples.shape[1:])
+    left = int(((owner == NOBODY) & (divided != TEST)).sum())
+    given = parts if isinstance(parts, str) else "random" if parts is None else "given"
+    meta = {
+        "kind": "arrays",
+        "tool_version": __version__,
+        "classes": list(names),
+        "label_map": LabelMap("arrays", names, {}).as_json(),
+        EXAMPLE: {"dtype": form[0], "shape": list(form[1])},
+        "units": "as given",
+        "normalised": False,
+        "split": given,
+        "seed": seed,
+        "partition": None,
+        "left_over": left,
+        "holdout": [],
+        "source": {"examples": len(examples)},
+    }
+
+    def write(folder: Path | None) -> Cohort | None:
+        with CohortWriter(folder, "array", example=form) as writer:
+            rows = np.arange(len(label))
+            entries, counts = append_clients(
+                writer, examples, label, owner, divided, rows, ids, len(names), seed=seed, valid_share=valid_share
+            )
+            per_class = dict(zip(names, counts.sum(0).tolist(), strict=True))
+            return writer.finish({**meta, "class_counts": per_class, "clients": entries})
+
+    if out is None:
+        cohort = write(None)
+        assert cohort is not None
+        return cohort
+    with replacing_folder(Path(out), overwrite=overwrite) as partial:
+        write(partial)
+    return open_cohort(Path(out))
+
+
+def _columns(X: object, y: object, client: object, split: object) -> tuple[object, object, object, object]:  # noqa: N803
+    """Return examples, labels, clients and split, out of a table or a ``Dataset`` where they are in one."""
+    names = list(X) if isinstance(X, Mapping) else getattr(X, "column_names", None)
+    if isinstance(names, list):
+        table: Any = X
+        named = {"y": y, "client": client, "split": split}
+        used = {name: value for name, value in named.items() if isinstance(value, str) and value in names}
+        for name, value in named.items():
+            if isinstance(value, str) and name not in used and not (name == "split" and value in SPLIT_KINDS):
+                raise OptionError(
+                    name, f"{value!r:.60}", f"a column, one of {listed(names, 12)}", code="unknown-choice"
+                )
+        others = [name for name in names if name not in used.values()]
+        if len(others) != 1:
+            expected = "one column of examples beside those that y, client and split name"
+            raise OptionError(
+                _X, f"has the columns {listed(others, 12) or 'of these alone'}", expected, "drop the others"
+            )
+        y, client, split = (table[used[name]] if name in used else value for name, value in named.items())
+        return table[others[0]], y, client, split
+    is_dataset = hasattr(X, "__getitem__") and hasattr(X, "__len__") and not hasattr(X, "__array__")
+    if is_dataset and not isinstance(X, Sequence):
+        items: Any = X
+        pairs = [items[i] for i in range(len(items))]
+        if y is not None:
+            return [pair[0] if isinstance(pair, tuple) else pair for pair in pairs], y, client, split
+        if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+            raise OptionError(_X, "a Dataset whose items are no pairs", "(example, label), or y beside it")
+        return [pair[0] for pair in pairs], [pair[1] for pair in pairs], client, split
+    return X, y, client, split
+
+
+def _array(values: object, name: str) -> NDArray[Any]:
+    try:
+        if isinstance(values, list | tuple) and values and not isinstance(values[0], int | float | str):
+            return np.stack([np.asarray(value) for value in values])
+        return np.asarray(values)
+    except (ValueError, TypeError, RuntimeError) as problem:  # RuntimeError: a tensor that takes a gradient
+        raise OptionError(name, f"cannot be made one array ({problem!s:.120})", "values of one shape") from problem
+
+
+def _examples(values: object) -> NDArray[Any]:
+    array = _array(values, _X)
+    if not 2 <= array.ndim <= MAX_AXES + 1 or not array.size:
+        expected = f"(N, ...), N examples of one to {MAX_AXES} axes"
+        raise OptionError(_X, f"is of shape {array.shape}", expected, "reshape it" if array.ndim == 1 else "")
+    if array.dtype.kind not in "buif":
+        raise OptionError(_X, f"holds {array.dtype}", "numbers of one shape")
+    if array.dtype == np.uint8:
+        return array
+    if array.dtype.kind in "ui":
+        return array.astype(np.int64)
+    with np.errstate(over="ignore"):
+        array = array.astype(np.float32)
+    finite = np.isfinite(array.reshape(len(array), -1)).all(1)
+    if not finite.all():
+        raise OptionError(_X, f"example {int(finite.argmin())} holds a value that is not finite", "finite numbers")
+    return array
+
+
+def _column(values: object, name: str, count: int) -> NDArray[Any]:
+    array = _array(values, name)
+    if array.shape != (count,):
+        raise OptionError(name, f"is of shape {array.shape}", f"({count},), one for each example of X")
+    if array.dtype.kind == "f" and (array == np.floor(array)).all() and (np.abs(array) < 2**53).all():
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "biuUO" or (array.dtype.kind == "O" and not all(isinstance(v, str) for v in array)):
+        raise OptionError(name, f"holds {array.dtype}", "whole numbers or texts")
+    return array.astype(str) if array.dtype.kind == "O" else array
+
+
+def _labels(values: object, classes: Sequence[str] | None, count: int) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Return class numbers (N,), and the names of the classes."""
+    if values is None:
+        raise OptionError("y", "missing", "a label for each example", code="missing")
+    array = _column(values, "y", count)
+    unique, label = np.unique(array, return_inverse=True)
+    names = tuple(str(value) for value in (unique.tolist() if classes is None else classes))
+    check_labels(names, "class", param("classes"), OptionError)
+    if len(set(names)) < len(names) or not 2 <= len(names) <= MOST_CLASSES:
+        problem = f"{count_of(len(set(names)), 'name')} for {count_of(len(names), 'class')}"
+        raise OptionError("classes", problem, f"2 to {MOST_CLASSES:,} classes, each with a name of its own")
+    if classes is None:
+        return label.astype(np.int64), names
+    if array.dtype.kind == "U":
+        number = {name: i for i, name in enumerate(names)}
+        strange = [value for value in unique.tolist() if value not in number]
+        if strange:
+            raise OptionError("y", f"holds {strange[0]!r:.60}", f"one of the classes, {listed(names, 12)}")
+        return np.array([number[value] for value in unique.tolist()], np.int64)[label], names
+    if unique[0] < 0 or unique[-1] >= len(names):
+        wrong = unique[0] if unique[0] < 0 else unique[-1]
+        raise OptionError("y", f"holds {wrong}", f"0 to {len(names) - 1}, numbers of the {len(names)} classes")
+    return array.astype(np.int64), names
+
+
+def _clients(values: object, count: int) -> tuple[NDArray[np.int64], list[str]]:
+    """Return the index of each example's client (N,), or ``NOBODY``, and the clients' ids."""
+    array = _column(values, "client", count)
+    unique, owner = np.unique(array, return_inverse=True)
+    owner = owner.astype(np.int64)
+    if array.dtype.kind in "iu" and unique[0] == NOBODY:
+        unique, owner = unique[1:], owner - 1
+    if array.dtype.kind in "iu" and len(unique) and unique[0] < 0:
+        raise OptionError("client", f"holds {unique[0]}", "0 or more, or -1 for nobody")
+    ids = [str(value) for value in unique.tolist()]
+    for id_ in ids:
+        check_name(id_, "client", param("client"), OptionError)
+    if len({id_.casefold() for id_ in ids}) < len(ids):
+        raise OptionError("client", "two differ in case only", "an id of its own for each, whatever its case")
+    if not ids:
+        raise OptionError("client", "is -1 everywhere", "a client for some examples")
+    return owner, ids
+
+
+def _split(
+    values: object,
+    label: NDArray[np.int64],
+    owner: NDArray[np.int64],
+    clients: int,
+    *,
+    seed: int,
+    shares: tuple[float, float],
+) -> NDArray[np.uint8]:
+    """Return the split (N,) uint8, given or drawn client by client."""
+    split = np.full(len(label), TRAIN, np.uint8)
+    if values is None or isinstance(values, str):
+        kind = next((kind for kind in SPLIT_KINDS if kind == (values or "random")), None)
+        if kind is None:
+            expected = f"one of {', '.join(SPLIT_KINDS)}, or the split of each example"
+            raise OptionError("split", f"{values!r:.60}", expected, code="unknown-choice")
+        for i in range(clients):
+            rows = np.flatnonzero(owner == i)
+            own_seed = int(np.random.default_rng([seed, VALID_STREAM, i]).integers(2**63))
+            split[rows] = split_beats(label[rows], kind, own_seed, test_share=shares[0], valid_share=shares[1])
+        return split
+    array = _column(values, "split", len(label))
+    names: tuple[object, ...] = SPLIT_NAMES if array.dtype.kind == "U" else tuple(range(len(SPLIT_NAMES)))
+    strange = [value for value in np.unique(array).tolist() if value not in names]
+    if strange:
+        raise OptionError("split", f"holds {strange[0]!r:.40}", f"{', '.join(map(str, SPLIT_NAMES))}, or 0, 1, 2")
+    for number, name in enumerate(names):
+        split[array == name] = number
+    return split
+
+
+def _check_parts(owner: NDArray[np.int64], split: NDArray[np.uint8], ids: Sequence[str]) -> None:
+    """Refuse a common test set beside clients' own test examples, and arrays without anything to train on."""
+    own, common = (split == TEST) & (owner != NOBODY), (split == TEST) & (owner == NOBODY)
+    if own.any() and common.any():
+        problem = f"has test examples of client {ids[int(owner[own][0])]} and of nobody (-1)"
+        raise OptionError("split", problem, "a common test set, or test examples of each client", "leave out one kind")
+    if not ((split == TRAIN) & (owner != NOBODY)).any():
+        raise OptionError("split", "leaves no client a training example", "at least one")

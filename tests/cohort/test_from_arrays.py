@@ -1,0 +1,183 @@
+"""Cohorts of your own arrays: every example once, with its own label, whatever the container; in memory or not."""
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from refusals import refuses
+from support import change_json, resealed
+
+import ecgfed
+from ecgfed.base.errors import EcgfedError, OptionError
+from ecgfed.domain.cohort.cohort import NOBODY, Cohort, held_in_memory
+from ecgfed.domain.cohort.split import TEST, TRAIN, VALID
+from ecgfed.domain.cohort.summary import summarise
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(90, 2, 3))
+Y = np.arange(90) % 3
+CLIENT = np.repeat([7, 3, 11], 30)
+
+
+def same_rows(cohort: Cohort, examples: np.ndarray, label: np.ndarray, ids: np.ndarray) -> None:
+    """Each row is the example that ``sample`` names, with its label and client."""
+    rows = cohort.sample
+    np.testing.assert_array_equal(cohort.examples, examples[rows])
+    np.testing.assert_array_equal(cohort.label, label[rows])
+    owned = cohort.client != NOBODY
+    names = np.array([client.id for client in cohort.clients])
+    np.testing.assert_array_equal(names[cohort.client[owned]], ids[rows][owned].astype(str))
+
+
+@pytest.mark.parametrize(
+    ("examples", "dtype"),
+    [
+        (X, "float32"),
+        (X.astype(np.float16), "float32"),
+        ((X > 0), "float32"),
+        (RNG.integers(0, 256, (90, 1, 4, 4)).astype(np.uint8), "uint8"),
+        (RNG.integers(-5, 5, (90, 6)).astype(np.int32), "int64"),
+    ],
+)
+def test_every_example_is_there_once_in_memory_and_in_a_folder(
+    tmp_path: Path, examples: np.ndarray, dtype: str
+) -> None:
+    memory = ecgfed.cohort_from_arrays(examples, Y, CLIENT)
+    folder = ecgfed.cohort_from_arrays(examples, Y, CLIENT, out=tmp_path / "c")
+    assert memory.fingerprint == folder.fingerprint == ecgfed.open_cohort(tmp_path / "c").fingerprint
+    assert memory.in_memory
+    assert not folder.in_memory
+    assert memory.modality == "array"
+    for cohort in (memory, folder):
+        assert cohort.examples.dtype == dtype
+        assert sorted(cohort.sample.tolist()) == list(range(90))
+        same_rows(cohort, examples.astype(dtype), Y, CLIENT)
+        assert [client.id for client in cohort.clients] == ["3", "7", "11"]  # in order of their numbers
+        # each client has ten of each class: 2 to test, a tenth of the other 8 for validation
+        for client in cohort.clients:
+            for split, count in ((TEST, 2), (VALID, 1), (TRAIN, 7)):
+                assert cohort.class_counts(client, split).tolist() == [count] * 3
+    assert summarise(folder)["splits"] == {"train": 63, "valid": 9, "test": 18}
+
+
+def test_containers_hold_the_same() -> None:
+    class Pairs(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
+        def __len__(self) -> int:
+            return 90
+
+        def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+            return torch.tensor(X[index]), int(Y[index])
+
+    class Table:
+        """What Hugging Face's ``datasets.Dataset`` offers: names of columns, and columns by name."""
+
+        column_names = ("pixels", "digit", "writer")
+        columns = {"pixels": X.tolist(), "digit": [f"c{y}" for y in Y], "writer": CLIENT.tolist()}  # noqa: RUF012
+
+        def __getitem__(self, name: str) -> list[Any]:
+            return self.columns[name]
+
+    Table.column_names = list(Table.column_names)  # type: ignore[assignment]
+    expected = ecgfed.cohort_from_arrays(X, Y, CLIENT).fingerprint
+    assert ecgfed.cohort_from_arrays(torch.tensor(X), torch.tensor(Y), CLIENT.tolist()).fingerprint == expected
+    assert ecgfed.cohort_from_arrays([*X], Y.tolist(), CLIENT).fingerprint == expected
+    assert ecgfed.cohort_from_arrays(Pairs(), None, CLIENT).fingerprint == expected
+    named = ecgfed.cohort_from_arrays(Table(), "digit", "writer")
+    assert (named.fingerprint, named.classes) == (expected, ("c0", "c1", "c2"))
+    mapping = {"x": X, "y": Y, "who": CLIENT, "part": ["train"] * 90}
+    table = ecgfed.cohort_from_arrays(mapping, "y", "who", split="part")
+    assert (table.split != TEST).all()
+
+
+def test_names_of_classes_and_clients() -> None:
+    text = np.array(["no", "yes", "maybe"])[Y]
+    assert ecgfed.cohort_from_arrays(X, text, CLIENT).classes == ("maybe", "no", "yes")
+    ordered = ecgfed.cohort_from_arrays(X, text, CLIENT.astype(str), classes=["no", "yes", "maybe", "never"])
+    assert ordered.classes == ("no", "yes", "maybe", "never")
+    same_rows(ordered, X.astype(np.float32), Y, CLIENT)
+    assert [client.id for client in ordered.clients] == ["11", "3", "7"]
+    assert ecgfed.cohort_from_arrays(X, Y + 5, CLIENT).classes == ("5", "6", "7")
+
+
+def test_a_chronological_split_and_a_given_one() -> None:
+    cohort = ecgfed.cohort_from_arrays(X, Y, CLIENT, split="chronological")
+    for client in cohort.clients:
+        first, last = (cohort.sample[cohort.rows(client, split)] for split in (TRAIN, TEST))
+        assert first.max() < last.min()
+    parts = np.array(["train", "valid", "test"])[RNG.integers(0, 3, 90)]
+    given = ecgfed.cohort_from_arrays(X, Y, CLIENT, split=parts)
+    np.testing.assert_array_equal(np.array(["train", "valid", "test"])[given.split], parts[given.sample])
+    # without any valid, a tenth of the training examples of each client and class is drawn
+    drawn = ecgfed.cohort_from_arrays(X, Y, CLIENT, split=np.zeros(90, int))
+    assert [int((drawn.split == VALID)[drawn.client == i].sum()) for i in range(3)] == [3, 3, 3]
+    assert not (ecgfed.cohort_from_arrays(X, Y, CLIENT, split=[0] * 90, valid_share=0).split == VALID).any()
+
+
+def test_a_common_test_set_is_drawn_to_each_clients_mix() -> None:
+    label = np.concatenate([np.repeat([0, 1], [30, 10]), np.repeat([0, 1], [5, 15]), np.tile([0, 1], 40), [0, 1]])
+    client = np.concatenate([np.full(40, 0), np.full(20, 1), np.full(80, -1), [-1, -1]])
+    split = np.array(["train"] * 60 + ["test"] * 80 + ["train"] * 2)
+    cohort = ecgfed.cohort_from_arrays(np.arange(142.0)[:, None], label, client, split=split)
+    assert cohort.has_common_pool
+    assert cohort.meta["left_over"] == 2
+    assert len(cohort.pool(TEST)) == 80
+    # 40 test examples of each class; the mixes are 3:1 and 1:3, so all of the larger class and a third of the other
+    assert cohort.class_counts(cohort.clients[0], TEST).tolist() == [40, 13]
+    assert cohort.class_counts(cohort.clients[1], TEST).tolist() == [13, 40]
+    assert not set(cohort.sample[cohort.pool(TEST)]) & set(range(60))
+
+
+def test_a_cohort_in_memory_lives_as_long_as_somebody_holds_it() -> None:
+    cohort = ecgfed.cohort_from_arrays(X + 1, Y, CLIENT)
+    fingerprint = cohort.fingerprint
+    assert held_in_memory(fingerprint) is cohort
+    with pytest.raises(ValueError, match="read-only"):
+        cohort.examples[0] = 0
+    del cohort
+    gc.collect()
+    assert held_in_memory(fingerprint) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "code", "parameter"),
+    [
+        ({"X": X[:, 0, 0]}, "invalid-value", "X"),
+        ({"X": [[1.0], [2.0, 3.0]]}, "invalid-value", "X"),
+        ({"X": np.where(X[4, 1, 1] == X, np.nan, X)}, "invalid-value", "X"),
+        ({"X": X.astype(str)}, "invalid-value", "X"),
+        ({"X": X * 1e300}, "invalid-value", "X"),
+        ({"y": None}, "missing", "y"),
+        ({"y": Y[:-1]}, "invalid-value", "y"),
+        ({"y": Y + 0.5}, "invalid-value", "y"),
+        ({"y": Y, "classes": ["a", "b"]}, "invalid-value", "y"),
+        ({"y": Y * 0}, "invalid-value", "classes"),
+        ({"classes": ["a", "b", "a"]}, "invalid-value", "classes"),
+        ({"client": np.full(90, -1)}, "invalid-value", "client"),
+        ({"client": np.where(CLIENT == 3, -2, CLIENT)}, "invalid-value", "client"),
+        ({"client": np.where(CLIENT == 3, "../x", "a")}, "invalid-value", "client"),
+        ({"client": np.array(["a", "A", "b"])[Y]}, "invalid-value", "client"),
+        ({"split": "later"}, "unknown-choice", "split"),
+        ({"split": [3] * 90}, "invalid-value", "split"),
+        ({"split": ["test"] * 90}, "invalid-value", "split"),
+        ({"split": [2, *[0] * 88, 2], "client": [-1, *CLIENT[1:]]}, "invalid-value", "split"),
+        ({"X": {"a": X, "b": X}}, "invalid-value", "X"),
+        ({"X": {"a": X}, "y": "label"}, "unknown-choice", "y"),
+        ({"valid_share": 1.5}, "invalid-value", "valid_share"),
+    ],
+)
+def test_what_cannot_be_a_cohort_is_refused(changed: dict[str, Any], code: str, parameter: str) -> None:
+    with refuses(OptionError, code, parameter):
+        ecgfed.cohort_from_arrays(**{"X": X, "y": Y, "client": CLIENT, **changed})
+
+
+def test_a_folder_with_another_shape_than_it_says_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "c"
+    ecgfed.cohort_from_arrays(X, Y, CLIENT, out=out)
+    for form in ({"dtype": "float32", "shape": [3, 2]}, {"dtype": "object", "shape": [2, 3]}, {"dtype": "float32"}):
+        change_json(out / "cohort.json", example=form)
+        resealed(out)
+        with pytest.raises(EcgfedError):
+            ecgfed.open_cohort(out)

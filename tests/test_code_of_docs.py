@@ -26,6 +26,8 @@ RUNS: dict[tuple[str, str], str] = {
     ("tests/test_extend_page.py", "sh"): "extend",
     ("tests/test_extend_page.py", "toml"): "extend",
     (HERE, "python"): "graphs int8",
+    ("tests/test_own_data_page.py", "python"): "own-data",
+    ("tests/test_own_data_page.py", "sh"): "own-data",
     ("tests/network/test_hospital_it.py", "sh"): "hospital-it",
     ("tests/network/test_federate_command.py", "sh"): "hospitals",
     ("tests/web/test_package_js.py", "js"): "javascript",

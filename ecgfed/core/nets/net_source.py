@@ -7,11 +7,12 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from ecgfed.base.errors import OptionError, RunError, param
-from ecgfed.base.plugins import check_pin, digest_of, load_code, names_code, origin_of
+from ecgfed.base.plugins import check_pin, digest_of, load_code, origin_of
 from ecgfed.core.nets.net import NetSpec
 
 #: A module's class, or a function that returns one.
@@ -52,7 +53,8 @@ class NetSource:
 
     def norm(self, classes: int) -> str:
         """Return the normalisation that a module has: ``batch`` with running statistics, ``group``, or ``none``."""
-        parts = [part for part in self.create(classes).modules() if isinstance(part, NORMS)]
+        with torch.random.fork_rng(devices=[]):
+            parts = [part for part in self.create(classes).modules() if isinstance(part, NORMS)]
         if any(isinstance(part, _NormBase) and part.track_running_stats for part in parts):
             return "batch"
         return "group" if parts else "none"
@@ -135,8 +137,6 @@ def stored_net(spec: NetSpec, where: object, passed: "str | NetFactory | NetSour
     pinned = spec.module.sha256 or None
     if isinstance(passed, NetSource):
         return passed
-    if isinstance(passed, str) and not names_code(passed):
-        raise RunError(where, f"was begun with net {spec.architecture!s:.200}, not {passed:.60}")
     name = passed if isinstance(passed, str) else _origin(passed)
     if name.rpartition(":")[2] != spec.architecture.rpartition(":")[2]:
         action = f"pass its own file with {param('net=FILE.py:CLASS')}"

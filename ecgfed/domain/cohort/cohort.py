@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -321,8 +321,8 @@ def open_cohort(path: Path | str) -> Cohort:
     return cohort
 
 
-#: Name -> the cohort in memory of that name, as long as somebody holds it.
-_IN_MEMORY: "WeakValueDictionary[str, Cohort]" = WeakValueDictionary()
+#: The cohorts in memory, as long as somebody holds them.
+_IN_MEMORY: WeakSet[Cohort] = WeakSet()
 
 
 def cohort_in_memory(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Cohort:
@@ -335,13 +335,13 @@ def cohort_in_memory(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> C
     path = Path(f"arrays-{meta['fingerprint'][:12]}")
     _, _, _, clients, labels = _document(meta, path)
     cohort = _checked(path, meta, clients, labels, arrays, in_memory=True)
-    _IN_MEMORY[cohort.fingerprint] = cohort
+    _IN_MEMORY.add(cohort)
     return cohort
 
 
 def held_in_memory(fingerprint: str) -> Cohort | None:
     """Return the cohort in memory of a fingerprint that this process still holds, or None."""
-    return _IN_MEMORY.get(fingerprint)
+    return next((cohort for cohort in _IN_MEMORY if cohort.fingerprint == fingerprint), None)
 
 
 def _checked(

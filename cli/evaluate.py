@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgfed.base.text import count_of
+from ecgfed.base.text import count_of, listed
 
 from .options import (
     LeaveOutOption,
@@ -41,6 +41,10 @@ def evaluate_command(
     ] = True,
     leave_out: LeaveOutOption = "nothing",
     personal: PersonalOption = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Also auroc, auprc or both, as auroc,auprc: one class against the rest."),
+    ] = None,
     every_table: Annotated[bool, typer.Option("--all", help="Print every table.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="A new folder for the files; default RUN/evaluation-SPLIT, made anew each time.")
@@ -65,6 +69,7 @@ def evaluate_command(
             local_models=local,
             leave_out=leave_out,
             personal=personal,
+            metrics=None if metrics is None else [name.strip() for name in metrics.split(",")],
             out=out,
             overwrite=overwrite,
             method=method,
@@ -101,8 +106,30 @@ def _print(scores: "Scores") -> None:
     ]
     console.print(table(["macro-F1", "all classes", "in truth", "what is asked"], rows))
     note("All classes: those in truth or prediction, scikit-learn's default; in truth: those that are there.")
+    if "metrics" in scores.results[0]:
+        _print_metrics(scores)
     if "per_site" in scores.results[0]:
         _print_sites(scores)
+
+
+def _print_metrics(scores: "Scores") -> None:
+    """Print each further metric, and what it does not count."""
+    from ecgfed.core.evaluation.result import with_spread
+
+    columns = ("global", "personal", "global_on_patients", "patients")
+    summaries = {name: [result["metrics"][name] for result in scores.results] for name in scores.results[0]["metrics"]}
+    rows = [
+        [name, *(with_spread([of[column] for of in each], 0 if column == "patients" else 3) for column in columns)]
+        for name, each in summaries.items()
+    ]
+    head = ["metric", "global, all beats", "personal, own beats", "global, own beats", "patients"]
+    console.print(table(head, rows, title="further metrics; on own beats: mean over patients"))
+    for name, (first, *_) in summaries.items():
+        if first["absent"]:
+            note(f"{name}, all beats: without {', '.join(first['absent'])}, for lack of beats.")
+        if first["undefined"]:
+            note(f"{name}, own beats: not defined for {listed(first['undefined'], 10)}.")
+    note("Classes that a patient's value does not count: NAME_absent in per_patient.csv.")
 
 
 def _print_sites(scores: "Scores") -> None:

@@ -67,7 +67,7 @@ def takes_options(
                 continue
             for one in described:
                 is_text = typing.get_origin(hints[one.name]) is tuple or (one.name in parse and one.kind not in PLAIN)
-                hint = str if is_text else hints[one.name]
+                hint = str if is_text or one.or_class else hints[one.name]
                 annotation: object = Annotated[hint | None, _typer_option(one, complete.get(one.name))]
                 default = defaults.get(one.name)
                 parameters.append(

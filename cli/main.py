@@ -16,6 +16,7 @@ from ecgfed.base.extras import naming_the_extra
 from ecgfed.base.platform import is_out_of_memory
 from ecgfed.base.text import closest, safe_text
 
+from .options import method_settings
 from .spelling import option_speller
 from .stop import interruptible
 from .streams import close_streams, open_closed_streams
@@ -114,6 +115,8 @@ def _usage_line(error: Exception) -> str:
     elif type(error).__name__ == "NoSuchOption":
         unknown = str(getattr(error, "option_name", ""))
         known = {name: name for param in context.command.params for name in param.opts} if context else {}
+        if "--set" in known and not closest(unknown, known):
+            known = method_settings(sys.argv)
         message = f"No such option '{unknown}'"
     elif match := re.match(r"Invalid value for '(--[\w-]+)': Input should be a valid (integer|number)", message):
         expected = "a whole number" if match[2] == "integer" else "a number"

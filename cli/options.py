@@ -2,13 +2,16 @@
 (``output``).
 """
 
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ecgfed.base.errors import OptionError
-from ecgfed.core.config import PERSONAL_HELP
+from ecgfed.base.text import same_name
+from ecgfed.core.config import PERSONAL_HELP, TrainConfig
 
 from .complete import choices
 
@@ -59,6 +62,23 @@ SetOption = Annotated[
 SignOption = Annotated[
     Path | None, typer.Option("--sign", metavar="KEY", help="Sign the bundle with this private key (PEM, Ed25519).")
 ]
+
+
+def method_settings(words: Sequence[str]) -> dict[str, str]:
+    """Return how each setting of a method is typed, by its name, for the command line ``words``."""
+    from ecgfed.core.methods.registry import methods
+    from ecgfed.core.methods.settings import settings_of
+
+    named = [after for word, after in pairwise(words) if word == "--method"]
+    named += [word.removeprefix("--method=") for word in words if word.startswith("--method=")]
+    method = same_name(
+        named[-1] if named else str(TrainConfig.method), methods()
+    )  # a file's code is not run for a message
+    return (
+        {}
+        if method is None
+        else {one.name: f"--set {one.name}=..." for one in settings_of(methods()[method].settings_type)}
+    )
 
 
 def settings_of(pairs: list[str] | None) -> dict[str, str]:

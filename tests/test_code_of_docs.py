@@ -31,6 +31,7 @@ RUNS: dict[tuple[str, str], str] = {
     ("tests/network/test_hospital_it.py", "sh"): "hospital-it",
     ("tests/network/test_federate_command.py", "sh"): "hospitals",
     ("tests/web/test_package_js.py", "js"): "javascript",
+    ("tests/test_own_parts_page.py", "python"): "own-parts",
     (HERE, "sh"): "labels",
     ("tests/mcu/test_export_mcu.py", "c"): "microcontroller",
     (DOCS, "toml"): "training",

@@ -16,6 +16,7 @@ EXTRA_OF = {
     "sleepecg": "sleepecg",
     "ts2vg": "emrich2023",
     "tensorboard": "tensorboard",
+    "pandas": "frames",
     "cryptography": "sign",
     "flwr": "flower",
 }

@@ -22,7 +22,7 @@ from typing import Any, Self, TypeVar
 
 from ecgfed.base.errors import OptionError, param
 from ecgfed.base.plugins import names_code
-from ecgfed.base.text import did_you_mean
+from ecgfed.base.text import closest, did_you_mean
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 OptionsT = TypeVar("OptionsT", bound="Options")
@@ -103,6 +103,7 @@ class Option:
         metavar: placeholder on the command line, "" for the usual one.
         hidden: whether it is not an option of the command line.
         after: name of the option after which the command line lists it, "" for its place among the fields.
+        or_class: whether a class may be passed in place of its name, in Python.
     """
 
     name: str
@@ -117,6 +118,7 @@ class Option:
     metavar: str = ""
     hidden: bool = False
     after: str = ""
+    or_class: bool = False
 
     @property
     def where(self) -> str:
@@ -132,7 +134,7 @@ class Option:
 
     def check(self, value: Any) -> None:
         """Raise OptionError unless a value is of this option's type, finite, and within its limits."""
-        if (self.optional and value is None) or self.kind not in _BASIC:
+        if (self.optional and value is None) or self.kind not in _BASIC or (self.or_class and isinstance(value, type)):
             return
         is_bool = isinstance(value, bool) or str(getattr(value, "dtype", "")) == "bool"  # Python's is a subclass of int
         if not (is_bool if self.kind is bool else isinstance(value, _BASIC[self.kind]) and not is_bool):
@@ -149,7 +151,8 @@ class Option:
 
     def type_error(self, value: object) -> OptionError:
         """Return the error for a value of another type."""
-        return OptionError(self.where, f"{value!r:.100}", _KIND_TEXT.get(self.kind, self.kind.__name__))
+        expected = _KIND_TEXT.get(self.kind, self.kind.__name__)
+        return OptionError(self.where, f"{value!r:.100}", f"{expected} or a class" if self.or_class else expected)
 
 
 def option(
@@ -200,7 +203,7 @@ class Options:
         for described in options_of(type(self)):
             value = getattr(self, described.name)
             described.check(value)
-            if described.kind in _BASIC and type(value) not in (*_BASIC, type(None)):
+            if described.kind in _BASIC and type(value) not in (*_BASIC, type(None)) and not isinstance(value, type):
                 object.__setattr__(self, described.name, described.kind(value))  # numpy's numbers are not JSON
         self.check_together()
 
@@ -258,10 +261,11 @@ def _options_of(kind: type, owner: str) -> Iterator[Option]:
     for field in dataclasses.fields(kind):
         hint, metadata = hints[field.name], _metadata(kind, field.name)
         union = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
-        parts = [part for part in union if part is not type(None)]
+        parts = [part for part in union if part not in (type(None), type)]
         plain = parts[0] if len(parts) == 1 or all(part in _BASIC for part in parts) else object
         flag = metadata.get("flag") or field.name.replace("_", "-")
         described = {"meaning": meanings.get(field.name, ""), **metadata, "flag": flag, "owner": owner}
+        described |= {"or_class": type in union}
         described.setdefault(LIMITS, None)
         yield Option(field.name, plain, type(None) in union, field.default, **described)
 
@@ -273,6 +277,19 @@ def _metadata(kind: type, name: str) -> dict[str, Any]:
         if field is not None and LIMITS in field.metadata:
             return dict(field.metadata)
     return {}
+
+
+def unexpected(function: str, name: str, known: Mapping[str, str]) -> TypeError:
+    """Return the error for an unknown keyword argument, as Python raises it, with a suggestion.
+
+    Args:
+        function: the function's name.
+        name: the argument.
+        known: the names that may have been meant, and how each is written in the call.
+    """
+    meant = [known[match] for match in closest(name, known, count=1)]
+    suggestion = f"; did you mean {meant[0]}?" if meant else ""
+    return TypeError(f"{function}() got an unexpected keyword argument {name!r}{suggestion}")
 
 
 def merged(
@@ -291,8 +308,9 @@ def merged(
         TypeError: a keyword that is not a field, or ``passed`` is of another type.
         OptionError: an invalid value.
     """
-    if unknown := sorted(flat.keys() - set(names_of(kind)) | flat.keys() & set(without)):
-        raise TypeError(f"{function}() got an unexpected keyword argument {unknown[0]!r}")
+    known = [name for name in names_of(kind) if name not in without]
+    if unknown := sorted(flat.keys() - set(known)):
+        raise unexpected(function, unknown[0], {name: name for name in known})
     if passed is not None and not isinstance(passed, kind):
         raise TypeError(f"{function}() got {passed!r:.100}, expected {kind.__name__}")
     values = {} if passed is None else passed.given_values()

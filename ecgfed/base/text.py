@@ -13,6 +13,25 @@ _HIDDEN = re.compile(
 )
 #: First characters that make a spreadsheet treat a cell as a formula.
 _FORMULA = "=+-@\t\r\n"
+#: Names that other frameworks use -> ours, both without hyphens and underscores.
+_ELSEWHERE = {
+    "learningrate": "lr",
+    "stepsize": "lr",
+    "eta": "lr",
+    "clientlr": "lr",
+    "serverlearningrate": "serverlr",
+    "wd": "weightdecay",
+    "l2": "weightdecay",
+    "loss": "risk",
+    "criterion": "risk",
+    "epochs": "localepochs",
+    "bs": "batchsize",
+    "model": "net",
+    "algorithm": "method",
+    "strategy": "method",
+    "randomstate": "seed",
+    "njobs": "workers",
+}
 _LINE_ENDS = re.compile("\r\n|[\t\n\r\x85\u2028\u2029]")
 
 
@@ -82,14 +101,16 @@ def listed(names: Sequence[str], max_names: int = 3) -> str:
 def closest(word: str, known: Iterable[str], count: int = 2) -> list[str]:
     """Return at most ``count`` known words similar to ``word``, best first.
 
-    Letter case, hyphens, underscores and spaces are ignored; words that start with ``word`` come first.
+    Letter case, hyphens, underscores and spaces are ignored. What other frameworks call a known word comes first, then
+    words that start with ``word``.
     """
     names: dict[str, str] = {}
     for name in known:
         names.setdefault(_plain(name), name)
     target = _plain(word)
-    if target in names:
-        return [names[target]]
+    for exact in (target, _ELSEWHERE.get(target, "")):
+        if exact in names:
+            return [names[exact]]
     prefixed = [name for name in names if len(target) > 1 and name.startswith(target)]
     similar = difflib.get_close_matches(target, names, n=count)
     return [names[name] for name in dict.fromkeys([*prefixed, *similar])][:count]

@@ -47,7 +47,7 @@ EITHER_OR = (("rounds", "passes"), ("local_epochs", "local_steps"))
 class MethodOptions(Options):
     """The method, and how long it trains."""
 
-    method: str = option("grp-fed", "A name from 'ecgfed methods'; default grp-fed.")
+    method: str | type = option("grp-fed", "A name from 'ecgfed methods'; default grp-fed.")  # noqa: RUF009
     passes: float | None = option(
         None,
         "Passes over all training beats, on average; default 20, over images 60.",
@@ -163,6 +163,24 @@ class ComputeOptions(Options):
 @dataclass(frozen=True)
 class TrainConfig(ComputeOptions, ModelConfig):
     """Options of training a run."""
+
+
+@dataclass(frozen=True)
+class ScoringOptions(Options):
+    """What ``evaluate`` scores."""
+
+    split: str = option("test", "test or valid.", ("test", "valid"))
+    protocol: str = option(
+        "ensemble", "How models are combined into a global one if the method has none, ensemble or average.", PROTOCOLS
+    )
+    local_models: bool = option(
+        True, "Also score each client's model after local training, if the method has a global model."
+    )
+    leave_out: str = option(
+        "nothing",
+        "Beats excluded from scoring: nothing or poor-quality.",
+        ("nothing", "poor-quality"),  # as ecgfed.domain.cohort.cohort.LEAVE_OUT
+    )
 
 
 @dataclass(frozen=True)

@@ -39,18 +39,21 @@ class FederationConfig(ModelConfig, _SitesOptions):
 
     def check_together(self) -> None:
         """Raise OptionError for a method or settings that a federation cannot train."""
-        from ecgfed.core.methods.registry import method_by_name
+        from ecgfed.core.methods.registry import method_by_name, name_of
         from ecgfed.core.methods.settings import make_settings
         from ecgfed.core.privacy.robust import Aggregation
 
         super().check_together()
+        name = name_of(method_by_name(self.method)) if isinstance(self.method, type) else self.method
+        object.__setattr__(self, "method", name)
         installed = "a site runs only code that is installed there"
-        if names_code(self.method):
-            reason = f"{self.method!s:.100}: {installed}"
-            raise OptionError("method", reason, "a registered name", "install it at every site as a package")
+        if names_code(name):
+            raise OptionError(
+                "method", f"{name!s:.100}: {installed}", "a registered name", "install it at every site as a package"
+            )
         if self.net is not None and names_code(self.net):
             raise OptionError("net", f"{self.net!s:.100}: {installed}", "a net of this package")
-        settings: Any = make_settings(method_by_name(self.method).settings_type, self.settings)
+        settings: Any = make_settings(method_by_name(name).settings_type, self.settings)
         if getattr(settings, "risk", "") == "meta-bsm":
             reason = "meta-bsm, for which beats would leave their site"
             raise OptionError(f"{param('settings')} risk", reason, "another risk")

@@ -63,8 +63,14 @@ FASHION = Protocol(
     clients_per_round=20,
     lr_decay=0.99,
     seeds=5,
-    left_open=(OPEN[0], "kernels, padding and pooling of the ConvNet: 5x5 without padding and 2x2 max pooling here", OPEN[2]),
-    departures=("the net has 103,856 parameters, not 93,146: no kernels that we tried give that number with the described layers",),
+    left_open=(
+        OPEN[0],
+        "kernels, padding and pooling of the ConvNet: 5x5 without padding and 2x2 max pooling here",
+        OPEN[2],
+    ),
+    departures=(
+        "the net has 103,856 parameters, not 93,146: no kernels that we tried give that number with the described layers",
+    ),
 )
 EMNIST = Protocol(
     section="5 and appendix C",
@@ -188,12 +194,7 @@ PERSONALISED = (
     Row(
         "Per-FedAvg",
         "per-fedavg",
-        _printed(
-            "95.1 - 97.0",
-            "80.5 - 82.8 | 84.1 - 86.7",
-            "60.7 - 82.7 | 70.5 - 80.7",
-            "39.0 - 66.6 | 44.5 - 58.9",
-        ),
+        _printed("95.1 - 97.0", "80.5 - 82.8 | 84.1 - 86.7", "60.7 - 82.7 | 70.5 - 80.7", "39.0 - 66.6 | 44.5 - 58.9"),
         settings={"alpha": 0.01},
         note=_tuned("the meta-learning rate", 0.01, "1e-2, 1e-3 and 1e-4"),
     ),
@@ -246,12 +247,7 @@ PERSONALISED = (
     Row(
         "Local only",
         "local",
-        _printed(
-            "- - 64.2",
-            "- - 85.9 | - - 85.0",
-            "- - 87.4 | - - 75.7",
-            "- - 40.0 | - - 32.5",
-        ),
+        _printed("- - 64.2", "- - 85.9 | - - 85.0", "- - 87.4 | - - 75.7", "- - 40.0 | - - 32.5"),
         note="as many local epochs as the federated methods: a client trains in the rounds in which it is drawn",
     ),
 )

@@ -2,19 +2,22 @@
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from ecgfed.base.deprecation import renamed_parameters
-from ecgfed.base.errors import MissingExtraError, OptionError, RunError, param
+from ecgfed.base.errors import MissingExtraError, RunError, param
 from ecgfed.base.files import check_new_folder, replacing_file, replacing_folder, write_json, write_text
 from ecgfed.base.locks import locked
+from ecgfed.base.options import flat_options, merged
 from ecgfed.base.text import count_of, safe_row
-from ecgfed.core.config import PROTOCOLS
+from ecgfed.core.config import ScoringOptions
+from ecgfed.core.evaluation.metrics import Metric, resolve_metrics
 from ecgfed.core.evaluation.result import Scores
 from ecgfed.core.evaluation.scenarios import evaluate as score
+from ecgfed.core.evaluation.tables import PredictionCollector
 from ecgfed.core.federation.plan import worker_count
 from ecgfed.core.personal.apply import personal_name
 from ecgfed.core.personal.registry import personal_by_name
@@ -23,8 +26,8 @@ from ecgfed.core.runs.evaluations import SCHEMA_VERSION
 from ecgfed.core.runs.history import read_history
 from ecgfed.core.runs.run import Run
 from ecgfed.core.runs.seeds import check_same
-from ecgfed.domain.cohort.cohort import LEAVE_OUT, Cohort, held_in_memory
-from ecgfed.domain.cohort.split import SPLIT_NAMES, TRAIN
+from ecgfed.domain.cohort.cohort import Cohort, held_in_memory
+from ecgfed.domain.cohort.split import SPLIT_NAMES
 from ecgfed.tasks.opening import Passed, PassedNet, all_runs
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 
@@ -41,33 +44,31 @@ def cohort_of(run: Run, cohort: Cohort | Path | str | None = None) -> Cohort:
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
+@flat_options(ScoringOptions)
 def evaluate(
     run: Run | Path | str,
     *,
     cohort: Cohort | Path | str | None = None,
-    split: str = "test",
-    protocol: str = "ensemble",
-    local_models: bool = True,
-    leave_out: str = "nothing",
     personal: str | None = None,
+    metrics: Mapping[str, Metric | str] | Iterable[str] | None = None,
     out: Path | str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
     method: Passed = None,
     net: PassedNet = None,
     progress: ProgressReporter = SILENT,
+    **options: object,
 ) -> Scores:
     """Score a run on a split: T_g, T_p, T_r, T_l, per class and per patient; write JSON, CSV and curves beside the run.
 
     Args:
         run: a run, its folder, or a folder of several seeds (``train_seeds``).
         cohort: its cohort, if it was moved.
-        split: ``test`` or ``valid``.
-        protocol: how to combine models into a global one if the method has none, ``ensemble`` or ``average``.
-        local_models: also score each client's model after local training, if the method has a global model.
-        leave_out: beats excluded from scoring: ``nothing`` or ``poor-quality``.
         personal: the personalization method, a name of ``ecgfed.core.personal``, or ``method`` for the personal models
             of the run's method; default the one of the run's method.
+        metrics: further metrics: ``auroc`` and ``auprc`` by name, and functions as ``{"name": f}``. ``f(truth,
+            probabilities)`` takes (n,) int64 class numbers and (n, classes) float32 probabilities, and returns a
+            number or one for each class, NaN where it is not defined (``ecgfed.core.evaluation.metrics``).
         out: a new folder for the files; default ``RUN/evaluation-SPLIT``, with the name of ``personal`` appended if it
             is not the default; an earlier evaluation of the same name is replaced.
         overwrite: replace an existing ``out``.
@@ -75,6 +76,7 @@ def evaluate(
         method: the run's method, ``FILE.py:CLASS`` or the class, if it is custom; it is never loaded from the run.
         net: the same of a net of your own, ``FILE.py:CLASS``, its class or a function that returns a module.
         progress: receives progress, notes and warnings.
+        options: the fields of ``ScoringOptions``.
 
     Raises:
         EcgfedError: an invalid argument or input, as a single line.
@@ -85,22 +87,20 @@ def evaluate(
         >>> 0 <= scores.T_g <= 1
         True
     """
-    if split not in SPLIT_NAMES or split == SPLIT_NAMES[TRAIN]:
-        raise OptionError("split", f"{split!r}", "test or valid", code="unknown-choice")
-    if protocol not in PROTOCOLS:
-        raise OptionError("protocol", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}", code="unknown-choice")
-    if leave_out not in LEAVE_OUT:
-        raise OptionError("leave_out", f"{leave_out!r}", f"one of {', '.join(LEAVE_OUT)}", code="unknown-choice")
+    scoring = merged(ScoringOptions, None, options, "evaluate")
+    split, leave_out = scoring.split, scoring.leave_out
     if personal is not None:
         personal_by_name(personal)
+    measured = resolve_metrics(metrics)
     runs = all_runs(run, method, progress, net)
     check_same(runs)
     if out is not None:
         check_new_folder(Path(out), overwrite=overwrite)
     if len(runs) > 1:
         _check_all(runs, cohort)
-    results = []
+    results, predictions = [], []
     for single_run in runs:
+        collector = PredictionCollector()
         with _run_locked(single_run) if out is None else nullcontext():
             opened, state = cohort_of(single_run, cohort), single_run.state()
             personal_model = personal_name(single_run, personal)
@@ -109,11 +109,13 @@ def evaluate(
                 opened,
                 state,
                 SPLIT_NAMES.index(split),
-                protocol=protocol,
+                protocol=scoring.protocol,
                 workers=worker_count(workers),
-                local=local_models,
+                local=scoring.local_models,
                 leave_out=leave_out,
                 personal=personal_by_name(personal_model),
+                metrics=measured,
+                collector=collector,
                 on_progress=lambda completed, total: progress.update("patients", completed, total),
             )
             result = {
@@ -123,7 +125,7 @@ def evaluate(
                 "cohort_fingerprint": opened.fingerprint,
                 "split": split,
                 "round": state.round,
-                "protocol": protocol,
+                "protocol": scoring.protocol,
                 "leave_out": leave_out,
                 "personal": personal_model,
                 **scores,
@@ -134,7 +136,8 @@ def evaluate(
             _write(folder, single_run, result, progress)
             progress.note(f"Wrote {folder}.")
             results.append(result)
-    return Scores(tuple(results))
+            predictions.append(collector.columns())
+    return Scores(tuple(results), tuple(predictions))
 
 
 def _check_all(runs: Sequence[Run], cohort: Cohort | Path | str | None) -> None:

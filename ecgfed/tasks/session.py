@@ -1,6 +1,7 @@
 """A training session: from the last checkpoint to the end, or until it is asked to stop."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ecgfed.core.runs.callbacks import SaveCheckpoint, WriteHistory
 from ecgfed.core.runs.client_states import ClientStates
 from ecgfed.core.runs.history import HISTORY, read_history, read_lines
 from ecgfed.core.runs.noise_key import noise_key
+from ecgfed.core.runs.own_functions import OwnFunctions
 from ecgfed.core.runs.run import Run
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.cohort.cohort import Cohort
@@ -39,6 +41,7 @@ def run_session(
     tensorboard: Path | None,
     progress: ProgressReporter,
     should_stop: Callable[[], bool],
+    own: OwnFunctions,
 ) -> None:
     """Train the remaining rounds; report the cost before and a summary after.
 
@@ -49,6 +52,7 @@ def run_session(
         tensorboard: as in ``train``.
         progress: as in ``train``.
         should_stop: as in ``train``.
+        own: a user's functions.
 
     Raises:
         EcgfedError: training cannot continue; the last checkpoint is intact.
@@ -56,12 +60,14 @@ def run_session(
     plan, rr, store, rounds = run.plan, run.net.spec.rr, run.store, run.plan.rounds
     weak = uses_weak_labels(run.method, run.method.settings, plan)
     data = training_data(cohort, rr=rr, leave_out=plan.leave_out, weak=weak, most_per_class=plan.most_per_class)
+    data = replace(data, augmentation=own.augmentation)
     state = run.state() if store.exists() else initial_state(run.method, run.plan)
     client_states = state.client_states  # read when their clients participate, unless they are small
     if isinstance(client_states, ClientStates) and client_states.small():
         client_states.read_all()
     threads = worker_count(workers)
-    if len(read_lines(run.path / HISTORY, state.round)) < state.round:
+    history = read_lines(run.path / HISTORY, state.round)
+    if len(history) < state.round:
         problem = "lacks rounds that the checkpoint has"
         raise RunError(run.path / HISTORY, problem, count_of(state.round, "line"), "restore it")
     secret = noise_key(run.path, run.plan)
@@ -91,8 +97,9 @@ def run_session(
             from ecgfed.core.runs.tensorboard import WriteTensorBoard
 
             callbacks.append(WriteTensorBoard(tensorboard))
+        callbacks += own.as_callbacks()
         clients = NoisedEngine(engine, run.plan, secret)
-        train(run.method, data, run.plan, clients, state, callbacks, should_stop, secret)
+        train(run.method, data, run.plan, clients, state, callbacks, should_stop, secret, own.of_rounds(history))
     if state.round >= rounds:
         for line in lessons(run):
             progress.note(line)

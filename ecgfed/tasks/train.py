@@ -6,13 +6,14 @@ from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, RunError, param
-from ecgfed.base.options import flat_options
+from ecgfed.base.options import flat_options, merged, taken
 from ecgfed.base.text import count_of
 from ecgfed.core.config import SITE, TrainConfig
 from ecgfed.core.federation.data import excluded_beats, training_data, uses_weak_labels
 from ecgfed.core.federation.engine_choice import choose_engine
 from ecgfed.core.methods.settings import Settings, make_settings
 from ecgfed.core.nets.net_source import net_source
+from ecgfed.core.runs.own_functions import OWN_FUNCTIONS, OwnFunctions
 from ecgfed.core.runs.run import FILE_NAME, Run, create_run, extend_run, lengths_of, open_run
 from ecgfed.core.runs.seeds import seed_folder
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
@@ -24,7 +25,7 @@ from ecgfed.tasks.train_options import SettingValue, build_method_and_plan, defa
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
-@flat_options(TrainConfig)
+@flat_options(TrainConfig, OwnFunctions)
 def train(
     cohort: Cohort | Path | str,
     out: Path | str | None = None,
@@ -56,7 +57,7 @@ def train(
         workers: number of threads; default one per core.
         progress: receives progress, notes and warnings.
         should_stop: called after every round; if it returns True, the session is saved and ends.
-        options: the fields of ``TrainConfig``.
+        options: the fields of ``TrainConfig``, and those of ``OwnFunctions``.
 
     Returns:
         The run; unfinished only if ``should_stop`` returned True.
@@ -72,6 +73,7 @@ def train(
     passed_net = options.get("net")
     if passed_net is not None and not isinstance(passed_net, str):
         options["net"] = net_source(passed_net).origin  # type: ignore[arg-type]
+    own = merged(OwnFunctions, None, taken(options, OwnFunctions), "train")
     resolved, method_settings = resolve_options(config, options, settings)
     net: PassedNet = passed_net or resolved.net  # type: ignore[assignment]
     if resume and overwrite:
@@ -84,9 +86,9 @@ def train(
     folder = Path(out) if out is not None else default_out(opened, resolved)
     with run_folder(folder, resume=resume, overwrite=overwrite) as target:
         if resume:
-            run, opened = _resume(folder, opened, resolved, method_settings, progress, net)
+            run, opened = _resume(folder, opened, resolved, method_settings, own, progress, net)
         else:
-            run = _create(target, opened, resolved, method_settings, net)
+            run = _create(target, opened, resolved, method_settings, own, net)
         run_session(
             run,
             opened,
@@ -96,6 +98,7 @@ def train(
             tensorboard=None if tensorboard is None else Path(tensorboard),
             progress=progress,
             should_stop=should_stop,
+            own=own,
         )
     return run
 
@@ -157,7 +160,12 @@ def train_seeds(
 
 
 def _create(
-    target: RunFolder, cohort: Cohort, config: TrainConfig, settings: Mapping[str, SettingValue], net: PassedNet
+    target: RunFolder,
+    cohort: Cohort,
+    config: TrainConfig,
+    settings: Mapping[str, SettingValue],
+    own: OwnFunctions,
+    net: PassedNet,
 ) -> Run:
     """Check the options, then create the run's folder."""
     if config.dp_at == SITE:
@@ -181,6 +189,7 @@ def _create(
         "slots": config.slots,
         "eval_every": max(1, plan.rounds // 20) if config.eval_every is None else config.eval_every,
         "excluded": excluded_beats(cohort, plan.leave_out).as_json(),
+        **({OWN_FUNCTIONS: own.names()} if own.names() else {}),
     }
     return target.create(lambda path: create_run(path, cohort, method, plan, metadata))
 
@@ -190,12 +199,14 @@ def _resume(
     cohort: Cohort,
     config: TrainConfig,
     settings: Mapping[str, SettingValue],
+    own: OwnFunctions,
     progress: ProgressReporter,
     net: PassedNet,
 ) -> tuple[Run, Cohort]:
     """Open a run to continue; refuse options that differ from those it was started with."""
     options = config.given_values()
     run = warn_if_unpinned(open_run(out, options.get("method"), net), progress)
+    own.check_resumed(out, run.meta)
     if run.custom_net:
         del options["net"]  # its file may have moved
     compute = {name: options.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
 from ecgfed.base.errors import OptionError, param
-from ecgfed.base.options import merged, options_of
+from ecgfed.base.options import merged, names_of, options_of, unexpected
 from ecgfed.base.plugins import names_code
 from ecgfed.base.safe_io import MAX_TOML_BYTES, parse_toml, read_bounded
 from ecgfed.core.config import EITHER_OR, ModelConfig, TrainConfig
@@ -14,7 +14,7 @@ from ecgfed.core.federation.plan import TrainPlan, check_requirements, participa
 from ecgfed.core.federation.updates import check_combining
 from ecgfed.core.methods.base import Method
 from ecgfed.core.methods.registry import method_by_name
-from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.methods.settings import make_settings, settings_of
 from ecgfed.core.nets.build import make_net
 from ecgfed.core.nets.net import ModuleForm, net_spec
 from ecgfed.core.nets.net_source import NetFactory, NetSource, net_source
@@ -84,6 +84,12 @@ def resolve_options(
                 problem = f"its {name} {named!r:.200} is somebody's own code, which is not run from a file"
                 action = f"read it, then pass it with {param(f'{name}=FILE.py:CLASS')}"
                 raise OptionError(where, problem, "a registered name", action, code="code-not-loaded")
+    options = names_of(TrainConfig)
+    if unknown := sorted(arguments.keys() - set(options)):
+        named = arguments.get("method", values.get("method"))
+        method = method_by_name(named if isinstance(named, str | type) else TrainConfig.method)
+        of_method = {one.name: f"settings={{{one.name!r}: ...}}" for one in settings_of(method.settings_type)}
+        raise unexpected("train", unknown[0], of_method | {name: name for name in options})
     for pair in EITHER_OR:
         if any(name in arguments for name in pair):
             values = {name: value for name, value in values.items() if name not in pair}

@@ -140,8 +140,8 @@ def test_a_folder_of_the_user_is_never_replaced(ecgfed: Command, run: Path, tmp_
 @pytest.mark.parametrize(
     ("options", "fragments"),
     [
-        (("--split", "train"), ("--split", "'train'", "test or valid")),
-        (("--split", "all"), ("--split", "'all'", "test or valid")),
+        (("--split", "train"), ("--split", "'train'", "one of test, valid")),
+        (("--split", "all"), ("--split", "'all'", "one of test, valid")),
         (("--global", "vote"), ("--global", "'vote'", "ensemble, average")),
         (("--cohort", "nowhere"), ("nowhere", "is not a folder", "a cohort")),
     ],

@@ -99,6 +99,9 @@ def test_the_page_on_the_command_line_names_every_command() -> None:
         (("train", "c", "--local", "3"), "did you mean '--local-epochs' or '--local-steps'?"),
         (("runs", "compare", "a", "b", "--anycohort"), "did you mean '--any-cohort'?"),
         (("--vers",), "did you mean '--version'?"),
+        (("train", "c", "--lr", "0.1"), "did you mean '--set lr=...'? See 'ecgfed train --help'"),
+        (("train", "c", "--method", "pfedme", "--lam", "0.1"), "did you mean '--set lam=...'?"),
+        (("train", "c", "--learning-rate=0.1"), "did you mean '--set lr=...'?"),
     ],
 )
 def test_did_you_mean(ecgfed: Command, typed: tuple[str, ...], meant: str) -> None:

@@ -3,11 +3,20 @@
 import html
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.base.errors import OptionError
 from ecgfed.base.text import count_of
+from ecgfed.core.evaluation.tables import Columns, columns_of, stacked, to_frame
 from ecgfed.domain.cohort.layout import EXAMPLE_WORDS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: The four scenarios of the GRP-FED paper, section 4.1.
 SCENARIOS = ("T_g", "T_p", "T_r", "T_l")
@@ -29,9 +38,11 @@ class Scores:
     Attributes:
         results: one JSON-ready result per seed, see ``ecgfed.core.evaluation.scenarios.evaluate``, with additional
             ``run``, ``method``, ``split``, ``round``, ``protocol`` and ``leave_out``.
+        predicted: the predictions of each seed as columns; empty if they are not known.
     """
 
     results: tuple[Mapping[str, Any], ...]
+    predicted: tuple[Columns, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if not self.results:
@@ -65,6 +76,83 @@ class Scores:
     def T_l(self) -> float:  # noqa: N802
         """Harmonic mean of T_p and T_r (equation 6)."""
         return self.mean("T_l")
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, in the order of class numbers."""
+        return tuple(str(row["class"]) for row in self.results[0]["per_class"])
+
+    @property
+    def per_class(self) -> Columns:
+        """The table of the classes as arrays by column: ``class``, ``beats``, ``f1`` and others.
+
+        NaN where a score is not defined. With several seeds the rows of all, and a column ``run``.
+        """
+        return self._stacked("per_class")
+
+    @property
+    def per_patient(self) -> Columns:
+        """The table of the patients: ``client``, ``beats``, ``personal_f1``, ``global_f1`` and others."""
+        return self._stacked("per_patient")
+
+    @property
+    def confusion(self) -> NDArray[np.int64]:
+        """The global model on the pool, (classes, classes) counts, rows truth; with several seeds their sum."""
+        return self._summed("confusion")
+
+    @property
+    def confusion_personal(self) -> NDArray[np.int64]:
+        """Likewise, each patient's model on that patient's beats."""
+        return self._summed("confusion_personal")
+
+    @property
+    def predictions(self) -> Columns:
+        """Predictions of each scored beat, arrays by column.
+
+        ``client``; ``row``, the beat's row in the cohort's arrays; of recordings ``record`` and ``time_s``, seconds
+        from the recording's start; the class numbers ``truth``, ``global`` (the global model's) and ``personal`` (the
+        patient's model's); ``global_probability`` and ``personal_probability``, (n, classes) float32. In order of
+        patients; an image that several clients are tested on has a row for each. With several seeds a column ``run``.
+
+        Raises:
+            OptionError: the scores were not returned by ``evaluate``.
+        """
+        if not self.predicted:
+            raise OptionError("predictions", "are not stored with scores", "the result of evaluate", "evaluate again")
+        return stacked(dict(zip(self._names, self.predicted, strict=True)))
+
+    def to_pandas(self, table: str) -> "pd.DataFrame":
+        """Return a table as a frame of pandas (``pip install 'ecgfed[frames]'``).
+
+        Args:
+            table: ``per_patient``, ``per_class``, ``predictions``, ``confusion`` or ``confusion_personal``.
+                Probabilities become a column for each class, ``global_probability_N``.
+
+        Raises:
+            OptionError: no such table.
+            MissingExtraError: pandas is not installed.
+        """
+        if table in ("confusion", "confusion_personal"):
+            matrix = getattr(self, table)
+            frame = to_frame({name: matrix[:, i] for i, name in enumerate(self.classes)}, self.classes)
+            return frame.set_axis(list(self.classes)).rename_axis(index="truth", columns="predicted")
+        if table not in ("per_patient", "per_class", "predictions"):
+            expected = "one of per_patient, per_class, predictions, confusion, confusion_personal"
+            raise OptionError("table", f"{table!r:.100}", expected, code="unknown-choice")
+        return to_frame(getattr(self, table), self.classes)
+
+    def _stacked(self, table: str) -> Columns:
+        return stacked(
+            {name: columns_of(result[table]) for name, result in zip(self._names, self.results, strict=True)}
+        )
+
+    def _summed(self, matrix: str) -> NDArray[np.int64]:
+        total: NDArray[np.int64] = np.array([result[matrix] for result in self.results], np.int64).sum(axis=0)
+        return total
+
+    @property
+    def _names(self) -> list[str]:
+        return [PurePath(str(result["run"])).name for result in self.results]
 
     def each(self, *path: str) -> list[float]:
         """Return a score of every seed: ``each("scores_truth", "T_g")``; a single name is a scenario."""

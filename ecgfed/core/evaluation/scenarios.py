@@ -1,7 +1,7 @@
 """The GRP-FED paper's scenarios (section 4.1): global test, personalisation, generalisation, local test."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from ecgfed.base.errors import CohortError
 from ecgfed.core.evaluation.accuracies import accuracy, even_accuracy, expected_accuracy, reweighted_accuracy, spread
 from ecgfed.core.evaluation.local_models import local_models
+from ecgfed.core.evaluation.metrics import Metric, MetricValue, measure
 from ecgfed.core.evaluation.predict import Predictor
 from ecgfed.core.evaluation.scores import class_table, confusion, harmonic_mean, macro_f1
+from ecgfed.core.evaluation.tables import PredictionCollector
 from ecgfed.core.federation.data import TrainingData, training_data
 from ecgfed.core.federation.state import State
 from ecgfed.core.methods.models import Pipeline
@@ -24,7 +26,7 @@ from ecgfed.domain.cohort.split import TRAIN
 
 @dataclass(frozen=True)
 class PatientScores:
-    """Confusion matrices of a client's personal model.
+    """Confusion matrices and metrics of a client's personal model.
 
     Attributes:
         client: id of the client.
@@ -32,6 +34,7 @@ class PatientScores:
         pool: the personal model on all patients' beats.
         global_: the global model on the patient's beats.
         mix: (classes,) class distribution of the patient's training beats.
+        metrics: model, ``personal`` or ``global`` -> metric -> its value on the patient's beats.
     """
 
     client: str
@@ -39,11 +42,12 @@ class PatientScores:
     pool: NDArray[np.int64]
     global_: NDArray[np.int64]
     mix: NDArray[np.float64]
+    metrics: Mapping[str, Mapping[str, MetricValue]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class _Pool:
-    """The split's beats of all clients, with a predictor and the global predictions."""
+    """The split's beats of all clients, with a predictor and the global model's probabilities (beats, classes)."""
 
     cohort: Cohort
     split: int
@@ -52,23 +56,30 @@ class _Pool:
     rows: NDArray[np.int64]
     truth: NDArray[np.int64]
     predictor: Predictor
-    everyone: NDArray[np.int64]
+    everyone: NDArray[np.float32]
+    metrics: Mapping[str, Metric]
 
     def indices_of(self, client: Client) -> NDArray[np.int64]:
         """Return the indices of the client's beats in the pool; clients of an image cohort share test images."""
         mine = self.cohort.usable(self.cohort.rows(client, self.split), self.leave_out)
         return np.asarray(np.searchsorted(self.rows, mine), dtype=np.int64)
 
-    def scores(self, client: Client, model: Pipeline) -> PatientScores:
+    def scores(self, client: Client, model: Pipeline, collector: PredictionCollector | None = None) -> PatientScores:
         """Score a client's personal model."""
-        labels, indices, classes = self.predictor.labels(model), self.indices_of(client), len(self.cohort.classes)
+        probabilities, indices = self.predictor.probabilities(model), self.indices_of(client)
+        labels, truth, classes = probabilities.argmax(1), self.truth[indices], len(self.cohort.classes)
         counts = self.cohort.class_counts(client, TRAIN)
+        on_own = {"personal": probabilities[indices], "global": self.everyone[indices]}
+        if collector is not None:
+            rows = self.rows[indices]
+            collector.add(client.id, rows, truth, on_own["global"], on_own["personal"], self.data.times)
         return PatientScores(
             client.id,
-            confusion(self.truth[indices], labels[indices], classes),
+            confusion(truth, labels[indices], classes),
             confusion(self.truth, labels, classes),
-            confusion(self.truth[indices], self.everyone[indices], classes),
+            confusion(truth, on_own["global"].argmax(1), classes),
             counts / max(1, counts.sum()),
+            {kind: measure(self.metrics, truth, of) for kind, of in on_own.items()},
         )
 
 
@@ -83,6 +94,8 @@ def evaluate(
     local: bool = True,
     leave_out: str = "nothing",
     personal: Personal | None = None,
+    metrics: Mapping[str, Metric] | None = None,
+    collector: PredictionCollector | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Score a run on one split of its cohort.
@@ -103,6 +116,8 @@ def evaluate(
         on_progress: called with the numbers of finished and all patients.
         leave_out: beats excluded from scoring, ``nothing`` or ``poor-quality``.
         personal: how personal models are derived from the global model; None: those of the method.
+        metrics: computed besides, by name.
+        collector: receives the predictions of the global and the personal models.
 
     Returns:
         JSON-ready: ``scores`` and ``scores_truth`` (T_g, T_p, T_r, T_l, T_l_clients, and T_p_global: mean macro-F1 of
@@ -110,14 +125,14 @@ def evaluate(
         Fed-RoD and FedABC, see ``_accuracies``), ``fairness`` (distribution of macro-F1 and accuracy over patients),
         ``local_models`` (the same scores with local models as personal ones, or None), ``per_class``, ``per_patient``,
         ``confusion`` (the global model on the pool) and ``confusion_personal`` (personal models on each patient's
-        beats), rows truth; ``beats``, ``left_out`` (beats), ``accuracy``; of a joined cohort ``per_site``. Patients
-        without beats are not counted.
+        beats), rows truth; ``beats``, ``left_out`` (beats), ``accuracy``; of a joined cohort ``per_site``; with
+        metrics ``metrics`` (see ``metric_summary``). Patients without beats are not counted.
 
     Raises:
         CohortError: the split has no beats.
         RunError: ``personal`` needs a global model and the method has none.
     """
-    pool = _open_pool(run, cohort, state, split, protocol, workers, leave_out)
+    pool = _open_pool(run, cohort, state, split, protocol, workers, leave_out, metrics or {})
     patients: list[PatientScores] = []
     variants: dict[str, list[float]] = {}
     generic: list[Client] = []
@@ -125,7 +140,7 @@ def evaluate(
     for i, client in enumerate(cohort.federation):
         client_state = None if personal else run.client_state(state, client.index)
         model = models.of(client.index, client_state)
-        scores = pool.scores(client, model)
+        scores = pool.scores(client, model, collector)
         if on_progress:
             on_progress(i + 1, len(cohort.federation))
         if not scores.personal.sum():
@@ -139,8 +154,9 @@ def evaluate(
             labels = Predictor(run.net, pool.data, pool.rows[indices], 1).labels(chain)
             matrix = confusion(pool.truth[indices], labels, len(cohort.classes))
             variants.setdefault(name, []).append(macro_f1(matrix))
-    matrix = confusion(pool.truth, pool.everyone, len(cohort.classes))
+    matrix = confusion(pool.truth, pool.everyone.argmax(1), len(cohort.classes))
     locals_ = _local_scores(run, state, pool, generic, workers) if local and len(generic) == len(patients) else []
+    on_pool = measure(pool.metrics, pool.truth, pool.everyone)
     return {
         "scores": _scenario_means(macro_f1(matrix, "any"), patients, "any"),
         "scores_truth": _scenario_means(macro_f1(matrix, "truth"), patients, "truth"),
@@ -153,8 +169,14 @@ def evaluate(
         "patients": len(patients),
         "left_out": len(cohort.pool(split)) - len(pool.rows),
         "excluded": {"beats": cohort.exclusions(cohort.pool(split), leave_out, "beat").as_json()},
-        "per_class": class_table(matrix, cohort.classes),
-        "per_patient": _patient_rows(patients, locals_, {c.id: c.site for c in cohort.clients if c.site}),
+        "per_class": [
+            {**row, **{name: by_class_of(value, i) for name, value in on_pool.items()}}
+            for i, row in enumerate(class_table(matrix, cohort.classes))
+        ],
+        "per_patient": _patient_rows(
+            patients, locals_, {c.id: c.site for c in cohort.clients if c.site}, cohort.classes
+        ),
+        **({"metrics": metric_summary(on_pool, patients, cohort.classes)} if on_pool else {}),
         **({"per_site": site_rows(patients, cohort)} if cohort.sites else {}),
         "confusion": matrix.tolist(),
         "confusion_personal": np.sum([patient.personal for patient in patients], axis=0).tolist(),
@@ -162,7 +184,14 @@ def evaluate(
 
 
 def _open_pool(
-    run: Run, cohort: Cohort, state: State, split: int, protocol: str, workers: int, leave_out: str
+    run: Run,
+    cohort: Cohort,
+    state: State,
+    split: int,
+    protocol: str,
+    workers: int,
+    leave_out: str,
+    metrics: Mapping[str, Metric],
 ) -> _Pool:
     """Collect the split's beats and predict them with the global model."""
     rows = cohort.usable(cohort.pool(split), leave_out)
@@ -173,8 +202,9 @@ def _open_pool(
     predictor = Predictor(run.net, data, rows, workers)
     # a generator: states are read one by one, and not at all for methods with a global model
     client_states = (run.client_state(state, client.index) for client in cohort.federation)
-    everyone = predictor.labels(run.method.global_model(state.server, client_states, protocol))
-    return _Pool(cohort, split, leave_out, data, rows, cohort.label[rows].astype(np.int64), predictor, everyone)
+    everyone = predictor.probabilities(run.method.global_model(state.server, client_states, protocol))
+    truth = cohort.label[rows].astype(np.int64)
+    return _Pool(cohort, split, leave_out, data, rows, truth, predictor, everyone, metrics)
 
 
 def _local_scores(run: Run, state: State, pool: _Pool, clients: list[Client], workers: int) -> list[PatientScores]:
@@ -214,7 +244,7 @@ def site_rows(patients: list[PatientScores], cohort: Cohort) -> list[dict[str, A
 
 
 def _patient_rows(
-    patients: list[PatientScores], locals_: list[PatientScores], site_of: Mapping[str, str]
+    patients: list[PatientScores], locals_: list[PatientScores], site_of: Mapping[str, str], classes: tuple[str, ...]
 ) -> list[dict[str, Any]]:
     local = {patient.client: patient for patient in locals_}
     rows = []
@@ -234,8 +264,45 @@ def _patient_rows(
             mine = local.get(patient.client)
             row["local_f1"] = None if mine is None else macro_f1(mine.personal)
             row["local_accuracy"] = None if mine is None else accuracy(mine.personal)
+        for kind, measured in patient.metrics.items():
+            row |= {f"{kind}_{name}": value.value for name, value in measured.items()}
+        for name, value in patient.metrics.get("personal", {}).items():
+            row[f"{name}_absent"] = " ".join(value.absent(classes))
         rows.append(row)
     return rows
+
+
+def by_class_of(value: MetricValue, number: int) -> float | None:
+    """Return the value of one class; None for a metric that is one number, or where it is not defined."""
+    number_of = np.nan if value.by_class is None else float(value.by_class[number])
+    return None if np.isnan(number_of) else number_of
+
+
+def metric_summary(
+    on_pool: Mapping[str, MetricValue], patients: list[PatientScores], classes: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return each metric, JSON-ready.
+
+    Returns:
+        metric -> ``global``, the global model on the pool; ``absent``, the classes that this does not count;
+        ``personal``, mean over patients of their models on their own beats; ``global_on_patients``, mean over patients
+        of the global model on them; ``patients``, the number of patients in both means; ``undefined``, the patients in
+        neither, since one of the two is not defined there. None for what is not defined.
+    """
+    summary = {}
+    for name, value in on_pool.items():
+        pairs = {p.client: (p.metrics["personal"][name].value, p.metrics["global"][name].value) for p in patients}
+        defined = [(own, shared) for own, shared in pairs.values() if own is not None and shared is not None]
+        means = np.mean(defined, axis=0).tolist() if defined else (None, None)
+        summary[name] = {
+            "global": value.value,
+            "absent": value.absent(classes),
+            "personal": means[0],
+            "global_on_patients": means[1],
+            "patients": len(defined),
+            "undefined": [client for client, pair in pairs.items() if None in pair],
+        }
+    return summary
 
 
 def _accuracies(patients: list[PatientScores]) -> dict[str, float]:

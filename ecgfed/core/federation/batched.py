@@ -134,6 +134,8 @@ class BatchedEngine:
         self.data, self.plan = data, plan
         self.device = torch.device(device, torch.cuda.current_device()) if device == "cuda" else torch.device(device)
         self.slots = DEFAULT_SLOTS[self.device.type] if slots is None else slots
+        #: whether batches are varied on the way, so that more than row indices has to be drawn
+        self.varies = plan.augment or data.augmentation is not None
         #: whether steps on a GPU are replayed as CUDA graphs
         self.replay = True
         self._replayed: tuple[Method, ReplayedStep] | None = None
@@ -144,7 +146,7 @@ class BatchedEngine:
             self.beats = CohortBeats(data)
             self._pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
         else:
-            self.beats = CohortBeats(data) if plan.augment else DeviceBeats(data, self.device)
+            self.beats = CohortBeats(data) if self.varies else DeviceBeats(data, self.device)
 
     def __enter__(self) -> "BatchedEngine":
         return self
@@ -197,7 +199,7 @@ class BatchedEngine:
         return results
 
     def _open(self, method: Method, position: int, work: ClientWork) -> _Slot:
-        draw: Any = local_batches if self.plan.augment else local_rows
+        draw: Any = local_batches if self.varies else local_rows
         index, per_step = work.info.index, method.requirements.batches_per_step
         return _Slot(position, work, draw(self.data, self.plan, index, work.beats_used, per_step))
 

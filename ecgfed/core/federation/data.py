@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ecgfed.base.errors import CohortError
 from ecgfed.core.config import PrivacyConfig
 from ecgfed.core.federation.augment import augment
+from ecgfed.core.federation.own_functions import Augmentation, augmented
 from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.methods.base import Batch, Method
 from ecgfed.core.nets.net import Inputs
@@ -62,6 +63,7 @@ class TrainingData:
         excluded: number of a weak client -> (classes,) bool, which its beats, without a label, are not of.
         most_per_class: examples of each class that an epoch of a client draws at most; None draws all. Beats without a
             label are a class of their own.
+        augmentation: a user's function that varies training batches; None for none.
     """
 
     clients: NDArray[np.int64]
@@ -75,6 +77,7 @@ class TrainingData:
     times: BeatTimes | None = None
     excluded: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
     most_per_class: int | None = None
+    augmentation: Augmentation | None = None
 
     @property
     def train_examples(self) -> NDArray[np.int64]:
@@ -252,6 +255,8 @@ def local_batches(
             batch = replace(data.batch(rows), counts=counts, excluded=excluded)
             if plan.augment:  # the place in the client's stream decides, so that a resumed run draws the same
                 batch = augment(batch, np.random.default_rng([plan.seed, 4, client, beats_used]))
+            if data.augmentation is not None:
+                batch = augmented(batch, data.augmentation, np.random.default_rng([plan.seed, 5, client, beats_used]))
             batches.append(batch)
             beats_used += len(rows)
         yield tuple(batches)

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from ecgfed.base.errors import OptionError, param
 from ecgfed.core.config import SITE
 from ecgfed.core.federation.client_round import ClientEngine, ClientResult, ClientWork
 from ecgfed.core.federation.data import TrainingData
 from ecgfed.core.federation.meta_set import with_meta_set
+from ecgfed.core.federation.own_functions import RoundFunctions, RoundInfo, sampled, scheduled
 from ecgfed.core.federation.plan import TrainPlan, check_requirements, participants
 from ecgfed.core.federation.single_thread import single_torch_thread
 from ecgfed.core.federation.state import State
@@ -74,6 +77,7 @@ def train(
     callbacks: Sequence[Callback] = (),
     should_stop: Callable[[], bool] = lambda: False,
     secret: bytes = b"",
+    own: RoundFunctions | None = None,
 ) -> State:
     """Run the remaining rounds.
 
@@ -86,17 +90,19 @@ def train(
         callbacks: called after every round.
         should_stop: called after every round; True ends the session.
         secret: seed of the noise if the server adds any; must be kept from everybody who sees the models.
+        own: a user's sampler and schedule.
 
     Returns:
         The state after the session's last round.
 
     Raises:
         RunError: a client's loss was not finite, or its state cannot be read.
+        OptionError: a user's function returned something else than it should.
         StorageError: a callback could not write.
     """
     check_requirements(method.requirements, plan, len(data.clients))
     check_combining(method, plan)
-    session = _Session(method, data, plan, engine, secret, state.round)
+    session = _Session(method, data, plan, engine, secret, state.round, own or RoundFunctions())
     try:
         for callback in callbacks:
             callback.on_start(state)
@@ -119,9 +125,20 @@ class _Session:
     """Everything that does not change between rounds."""
 
     def __init__(
-        self, method: Method, data: TrainingData, plan: TrainPlan, engine: ClientEngine, secret: bytes, finished: int
+        self,
+        method: Method,
+        data: TrainingData,
+        plan: TrainPlan,
+        engine: ClientEngine,
+        secret: bytes,
+        finished: int,
+        own: RoundFunctions,
     ) -> None:
         self.method, self.data, self.plan, self.engine, self.secret = method, data, plan, engine, secret
+        self.own, self.last_losses = own, dict(own.last_losses)
+        if own.sampler is not None and plan.clips:
+            problem = f"given with {param('dp_clip')}, whose epsilon is that of participants at random"
+            raise OptionError("sampler", problem, "one of them", code="conflict")
         #: the hooks that run; what is sent, and the card, are those of the method
         self.runs = with_meta_set(method, data, plan.seed)
         self.initial = method.net.initial(plan.seed)
@@ -135,10 +152,40 @@ class _Session:
     def _charge(self, number: int) -> None:
         self.charged.update(participants(self.plan, self.data.clients, number).tolist())
 
+    def _participants(self, number: int) -> NDArray[np.int64]:
+        """Return the round's participants, chosen at random or by the user's sampler."""
+        clients, plan = self.data.clients, self.plan
+        if self.own.sampler is None:
+            return participants(plan, clients, number)
+        info = RoundInfo(
+            round=number,
+            rounds=plan.rounds,
+            clients=clients.copy(),
+            ids=tuple(self.data.ids.get(int(client), str(client)) for client in clients),
+            train_examples=self.data.train_examples,
+            losses=np.array([self.last_losses.get(int(client), np.nan) for client in clients]),
+            clients_per_round=plan.clients_per_round or len(clients),
+            random=np.random.default_rng([plan.seed, 1, number]),
+        )
+        chosen = sampled(self.own.sampler, info)
+        if self.method.requirements.all_clients and len(chosen) < len(clients):
+            problem = f"returned {len(chosen)} of {len(clients)} clients in round {number}"
+            raise OptionError("sampler", problem, "all with this method", code="conflict")
+        return chosen
+
+    def _set_rates(self, number: int) -> None:
+        """Set the hooks that run to those with the learning rates of the round, if there is a schedule."""
+        if self.own.lr_schedule is None:
+            return
+        of_round = scheduled(self.method, self.own.lr_schedule, number, self.plan.rounds)
+        if of_round.settings != self.runs.settings:  # an engine prepares a method's step once
+            self.runs = with_meta_set(of_round, self.data, self.plan.seed)
+
     def run_round(self, state: State) -> RoundOutcome:
         """Run the next round; ``state`` is changed in place. Only participants are held in memory."""
         number, progress = state.round + 1, state.round / self.plan.rounds
-        selected = [int(client) for client in participants(self.plan, self.data.clients, number)]
+        selected = [int(client) for client in self._participants(number)]
+        self._set_rates(number)
         work = [
             client_work(
                 self.runs, self.data, self.plan, state, client, initial=self.initial, number=number, progress=progress
@@ -159,6 +206,7 @@ class _Session:
             state.beats_used[client] = state.beats_used.get(client, 0) + result.examples
         state.round = number
         losses = np.array([result.losses["loss"] for result in results])
+        self.last_losses.update(zip(chosen, losses.tolist(), strict=True))
         record = {
             "round": state.round,
             "passes": sum(state.beats_used.values()) / self.total,

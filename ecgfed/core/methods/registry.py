@@ -34,17 +34,19 @@ def methods() -> dict[str, type[Method]]:
     return dict(sorted(registered.items()))
 
 
-def method_by_name(name: str, option: str = "method") -> type[Method]:
+def method_by_name(name: str | type, option: str = "method") -> type[Method]:
     """Return a method's class.
 
     Args:
         name: of a registered method, but for case, hyphens and underscores; or ``path/to/file.py:ClassName``, or
-            ``package.module:ClassName``.
+            ``package.module:ClassName``; or a class.
         option: the parameter that named it, for messages.
 
     Raises:
         OptionError: no such method, or not a valid method; known names are listed and the nearest suggested.
     """
+    if isinstance(name, type):
+        return _checked(name, param(option))
     if names_code(name):
         return _checked(load_code(name, option).value, f"{param(option)} {name}")
     known = same_name(name, methods())

@@ -14,7 +14,7 @@ def centred(image: Tensor) -> Tensor:
 
 
 class DigitConvNet(nn.Module):
-    """Fed-RoD, appendix C: 5x5 convolutions of 32 and 64 channels, linear layers of 50 and the classes; (B, 1, 28, 28)."""
+    """Fed-RoD, appendix C: convolutions of 32 and 64 channels, linear layers of 50 and the classes; (B, 1, 28, 28)."""
 
     def __init__(self, classes: int) -> None:
         super().__init__()

@@ -199,7 +199,8 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
         expected = f"version {spec.rr_version}, which the net takes"
         raise RunError(cohort.path, actual, expected, f"make the net with rr_version={cohort.rr_version}")
     kind = type(method)
-    digest = digest_of(kind) if names_code(name_of(kind)) else ""
+    # a class of the running script is not pinned, as the rest of that script may change before the run is opened again
+    digest = digest_of(kind) if names_code(name_of(kind)) and kind.__module__ != "__main__" else ""
     meta = {
         "schema_version": SCHEMA_VERSION,
         "tool_version": __version__,

@@ -22,6 +22,7 @@ PARAMETERS = (
     "number with the described layers (docs/decisions/0015); heads and the hypernetwork have biases, without which "
     "table 6 counts them (640 and 20,800)"
 )
+UNVARIED = "local models of generic methods are trained for one more round than the run, without flips and crops"
 CIFAR = Protocol(
     section="5 and appendix C",
     net="convnet3",
@@ -35,7 +36,7 @@ CIFAR = Protocol(
     crop_pixels=2,
     seeds=5,
     left_open=OPEN,
-    departures=(PARAMETERS,),
+    departures=(PARAMETERS, UNVARIED),
 )
 CIFAR100 = Protocol(
     section="5 and appendix C",
@@ -50,7 +51,7 @@ CIFAR100 = Protocol(
     crop_pixels=2,
     seeds=5,
     left_open=OPEN,
-    departures=("the net has 281,892 parameters, not 1,032,010: see CIFAR-10",),
+    departures=("the net has 281,892 parameters, not 1,032,010: see CIFAR-10", UNVARIED),
 )
 FASHION = Protocol(
     section="5 and appendix C",
@@ -68,9 +69,7 @@ FASHION = Protocol(
         "kernels, padding and pooling of the ConvNet: 5x5 without padding and 2x2 max pooling here",
         OPEN[2],
     ),
-    departures=(
-        "the net has 103,856 parameters, not 93,146: no kernels that we tried give that number with the described layers",
-    ),
+    departures=("the net has 103,856 parameters, not 93,146: see CIFAR-10",),
 )
 EMNIST = Protocol(
     section="5 and appendix C",

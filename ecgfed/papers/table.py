@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from ecgfed.base.text import count_of
+
 Value = str | int | float
 #: Printed with a dash: the paper has no value there.
 DASH = "-"
@@ -77,8 +79,8 @@ class Protocol:
         """Return how a scale differs from the full protocol, one phrase for each difference."""
         here = self.at(scale)
         phrases = [
-            f"{getattr(here, name)} {what}, not {getattr(self, name)}"
-            for name, what in (("rounds", "rounds"), ("local_epochs", "local epochs"), ("seeds", "seeds"))
+            f"{count_of(getattr(here, name), what)}, not {getattr(self, name)}"
+            for name, what in (("rounds", "round"), ("local_epochs", "local epoch"), ("seeds", "seed"))
             if getattr(here, name) != getattr(self, name)
         ]
         if here.examples is not None:

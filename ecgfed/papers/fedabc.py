@@ -1,6 +1,7 @@
 """FedABC (Wang et al.): tables 1 and 2, MNIST and CIFAR-10."""
 
-from ecgfed.papers.table import Paper, Protocol, Reduction, Row, Setting, Table
+from ecgfed.papers.fed_rod import SCAFFOLD_OPTION
+from ecgfed.papers.table import Paper, Protocol, Reduction, Row, Setting, Table, Value
 
 ALPHAS = (0.1, 0.3, 0.5, 1.0)
 OPEN = (
@@ -55,7 +56,7 @@ _ROWS = {
     "FedRod": ("fed-rod", "99.3 98.7 98.6 98.5 | 90.5 82.2 79.8 74.1", "66.9 85.4 90.8 95.3 | 31.5 51.4 55.5 61.5"),
     "FedABC": ("fedabc", "99.3 98.7 98.5 98.7 | 91.0 83.3 81.1 76.1", "76.5 91.1 95.1 97.2 | 34.5 54.7 59.0 64.0"),
 }
-_MARGINS = {
+_MARGINS: dict[str, dict[str, Value]] = {
     "cifar10": {"m_p": 0.85, "m_n": 0.2, "m_nn": 0.3, "focus": 2.0},
     "mnist": {"m_p": 0.75, "m_n": 0.25, "m_nn": 0.3, "focus": 2.0},
 }
@@ -66,7 +67,10 @@ def _rows(number: int) -> tuple[Row, ...]:
     for name, (method, *tables) in _ROWS.items():
         cells = [cell for part in tables[number - 1].split("|") for cell in part.split()]
         printed = {f"{setting.data} {setting.name}": cell for setting, cell in zip(SETTINGS, cells, strict=True)}
-        rows.append(Row(name, method, printed, by_data=_MARGINS if method == "fedabc" else {}))
+        settings: dict[str, Value] = {"option": "I"} if method == "scaffold" else {}
+        note = SCAFFOLD_OPTION if method == "scaffold" else ""
+        by_data = _MARGINS if method == "fedabc" else {}
+        rows.append(Row(name, method, printed, settings, by_data, note=note))
     return tuple(rows)
 
 

@@ -1,4 +1,4 @@
-"""docs/reproduce.md: the papers' tables with the printed value, ours and the difference, from results.json beside it."""
+"""docs/reproduce.md: the papers' tables, each value as printed, ours and the difference, from results.json."""
 
 import sys
 from collections.abc import Iterator
@@ -109,9 +109,8 @@ def row(line: Line, digits: int) -> tuple[str, ...]:
 
 def cell(score: Score, digits: int) -> str:
     """Return ``68.6 / 67.1 ± 0.4 / -1.5``; ``?`` for a value that is not legible."""
-    paper = (
-        ("-" if score.printed.legible else "?") if score.printed.mean is None else f"{score.printed.mean:.{digits}f}"
-    )
+    printed = score.printed
+    paper = ("-" if printed.legible else "?") if printed.mean is None else f"{printed.mean:.{digits}f}"
     if score.mean is None:
         return f"{paper} / not run"
     sd = "" if score.sd is None else f" ± {score.sd:.{digits}f}"

@@ -22,6 +22,7 @@ from loaded_scripts import BENCHMARKS, ROOT, load_script
 #: Pages that a script writes whole: page, script, function of the results file.
 WHOLE = (
     ("docs/results.md", "results_page.py", "page", None),
+    ("docs/reproduce.md", "reproduce/page.py", "page", None),
     ("benchmarks/clinical/README.md", "clinical/page.py", "page", "clinical/results.json"),
     ("benchmarks/delineation/README.md", "delineation/page.py", "page", "delineation/results.json"),
     ("benchmarks/hospitals/README.md", "hospitals/page.py", "page", "hospitals/results.json"),

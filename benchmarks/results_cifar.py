@@ -4,8 +4,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from cifar.protocols import PROTOCOLS
-from common import of_spread, results_of, short, spread_of, table
+from common import of_spread, spread_of, table
 from results_pairs import By_seed, ahead, told
 from results_table1_paper import WRONG_NOW
 
@@ -44,7 +43,8 @@ def cifar(found: dict[str, Any]) -> list[str]:
         " stand-ins for\n93 of the 60,000 images."
     )
     columns = ("method", "seeds", "G-FL", "P-FL", "P-FL of local models")
-    return [said, "", *table(columns, rows), *what_came_out(found["methods"]), *full_protocols()]
+    whole = "The papers' protocols whole, by one command each: [reproduce.md](reproduce.md)."
+    return [said, "", *table(columns, rows), *what_came_out(found["methods"]), "", whole]
 
 
 def what_came_out(methods: dict[str, Runs]) -> list[str]:
@@ -75,32 +75,3 @@ def what_came_out(methods: dict[str, Runs]) -> list[str]:
         f" and P-FL {mean(head)} (0.864).\n  But FedAvg's local models are ahead of it here, {told(local, head)}; in"
         " the paper it is ahead of them.",
     ]
-
-
-def full_protocols() -> list[str]:
-    """The papers' protocols on all of CIFAR-10 as commands, with the hours that were measured."""
-    found = results_of("cifar", "hours.json")
-    if found is None:
-        return []
-    lines = [
-        "",
-        "### The papers' full protocols",
-        "",
-        "As commands, the images in `cifar10` ([where from](data.md)); `train` takes a GPU where there is one. Hours"
-        " are of\ntwo cores of the machine they were measured on: a round's images a second, carried on to all rounds\n"
-        f"(`{found['command']}`; with `--device cuda`\nit says those of a GPU, of which none has been measured)."
-        " GRP-FED's paper prints no number of rounds: the 100\nare ours. FedABC's prints a learning rate of 0.1, with"
-        " which its loss does not stay finite here\n([why 0.01](cifar10.md#the-papers-protocols)). Fed-RoD's decay of"
-        " the learning rate, its flips and crops are not in\nthem ([the same page](cifar10.md#the-papers-protocols)).",
-        "",
-    ]
-    rows = [
-        (name, f"`{method}`", short(row["images_per_s"]), short(row["hours"]))
-        for name, methods in found["protocols"].items()
-        for method, row in methods.items()
-    ]
-    lines += [*table(("protocol", "method", "images a second", "hours"), rows), "", "```text"]
-    for name in found["protocols"]:
-        others = PROTOCOLS[name].methods[1:]
-        lines += [f"# {name}; the same with --method {', '.join(others)}", *PROTOCOLS[name].commands()]
-    return [*lines, "```"]

@@ -71,6 +71,7 @@ def _register() -> None:
         predict,
         prepare,
         report,
+        reproduce,
         runs,
         serve,
         sweep,
@@ -89,7 +90,7 @@ def _register() -> None:
             detect.detect_command,
         ),
         *(ec57.ec57_command, inspect.inspect_command, convert.convert_command, methods.methods_command),
-        *(doctor.doctor_command, serve.serve_command, sweep.sweep_command),
+        *(doctor.doctor_command, serve.serve_command, sweep.sweep_command, reproduce.reproduce_command),
     ):
         app.command(command.__name__.removesuffix("_command"))(command)
     add_synopses(app)

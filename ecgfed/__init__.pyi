@@ -58,6 +58,8 @@ from .tasks.report import report as report
 from .tasks.report_folder import FolderReport as FolderReport
 from .tasks.report_folder import report_folder as report_folder
 from .tasks.report_run import report_run as report_run
+from .tasks.reproduce import reproduce as reproduce
+from .tasks.reproduce_result import Reproduction as Reproduction
 from .tasks.serve import ServedWork as ServedWork
 from .tasks.serve import serve as serve
 from .tasks.sweep import Sweep as Sweep

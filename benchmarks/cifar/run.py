@@ -6,7 +6,8 @@ CIFAR is what ``ecgfed prepare cifar10 --source`` takes. As in Fed-RoD's section
 epochs instead of five in batches of 40, SGD with lr 0.01 (FedABC 0.1 in its paper; here the same for all) and weight
 decay 1e-5, three convolutions. No augmentation. G-FL is the accuracy of the global model on all test images, P-FL that
 of the personal models with those images weighed by each client's classes; T_p and the rest are macro-F1. Every finished
-run is in ``runs.json`` beside this file; what is there is not run again. The full protocols are in docs/cifar10.md.
+run is in ``runs.json`` beside this file; what is there is not run again.
+The papers' protocols whole: ``ecgfed reproduce`` (docs/reproduce.md).
 """
 
 import argparse

@@ -4,11 +4,11 @@
 on the same bits. Test and validation batches, and the surveys before a round, are never varied.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from ecgfed.core.methods.base import Batch
@@ -27,6 +27,7 @@ SHIFT = 2
 JITTER = 0.15
 #: Pixels that an image is shifted by at most.
 CROP = 4
+Pixel = TypeVar("Pixel", bound=np.generic)
 
 
 def augment(batch: Batch, random: np.random.Generator) -> Batch:
@@ -39,7 +40,8 @@ def augment(batch: Batch, random: np.random.Generator) -> Batch:
     """
     inputs = batch.inputs
     if inputs.examples.dtype == torch.uint8:
-        return replace(batch, inputs=replace(inputs, examples=_crop_and_flip(inputs.examples, random)))
+        images = torch.from_numpy(CropAndFlip(CROP)(inputs.examples.numpy(), random))
+        return replace(batch, inputs=replace(inputs, examples=images))
     window_mv, rr = _vary_beats(inputs.examples.numpy(), None if inputs.rr is None else inputs.rr.numpy(), random)
     varied = replace(inputs, examples=torch.from_numpy(window_mv), rr=None if rr is None else torch.from_numpy(rr))
     return replace(batch, inputs=varied)
@@ -88,12 +90,22 @@ def _shifted(rows: NDArray[np.float32], by: NDArray[np.int64]) -> NDArray[np.flo
     return np.take_along_axis(rows, index.clip(0, rows.shape[1] - 1), axis=1)
 
 
-def _crop_and_flip(images: torch.Tensor, random: np.random.Generator) -> torch.Tensor:
-    """Return images (B, 3, 32, 32) shifted by up to ``CROP`` pixels over black, half of them mirrored."""
-    count, _, height, width = images.shape
-    top, left = random.integers(0, 2 * CROP, (2, count, 1), endpoint=True)
-    row, column = top + np.arange(height), left + np.arange(width)
-    column = np.where(random.random((count, 1)) < 0.5, column[:, ::-1], column)
-    padded = F.pad(images, (CROP, CROP, CROP, CROP)).numpy()
-    varied = padded[np.arange(count)[:, None, None], :, row[:, :, None], column[:, None, :]]
-    return torch.from_numpy(varied.transpose(0, 3, 1, 2).copy())
+@dataclass(frozen=True)
+class CropAndFlip:
+    """Shifts images by up to some pixels over black, and mirrors half of them; an ``augmentation`` of ``train``.
+
+    Attributes:
+        pixels: the largest shift in each direction.
+    """
+
+    pixels: int
+
+    def __call__(self, images: NDArray[Pixel], random: np.random.Generator) -> NDArray[Pixel]:
+        """Return images of the same shape (B, channels, height, width) and dtype."""
+        count, _, height, width = images.shape
+        top, left = random.integers(0, 2 * self.pixels, (2, count, 1), endpoint=True)
+        row, column = top + np.arange(height), left + np.arange(width)
+        column = np.where(random.random((count, 1)) < 0.5, column[:, ::-1], column)
+        padded = np.pad(images, ((0, 0), (0, 0), (self.pixels, self.pixels), (self.pixels, self.pixels)))
+        varied = padded[np.arange(count)[:, None, None], :, row[:, :, None], column[:, None, :]]
+        return np.ascontiguousarray(varied.transpose(0, 3, 1, 2))

@@ -52,6 +52,21 @@ LrSchedule = Callable[[int, int], float]
 
 
 @dataclass(frozen=True)
+class ExponentialDecay:
+    """A learning-rate schedule: a factor from each round to the next, 1 in the first.
+
+    Attributes:
+        factor: such as 0.99.
+    """
+
+    factor: float
+
+    def __call__(self, number: int, rounds: int) -> float:
+        """Return the factor of round ``number``, from 1 on."""
+        return self.factor ** (number - 1)
+
+
+@dataclass(frozen=True)
 class RoundFunctions:
     """A user's functions that the training loop calls.
 

@@ -1,0 +1,118 @@
+"""docs/reproduce.md: the papers' tables, each value as printed, ours and the difference, from results.json."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import results_of, table
+
+from ecgfed.papers.table import Protocol, Table
+from ecgfed.tasks.reproduce import PAPERS, SCALES
+from ecgfed.tasks.reproduce_data import DATA
+from ecgfed.tasks.reproduce_result import Line, Measured, Reproduction, Score
+
+RESULTS = "results.json"
+INTRO = """# The papers' tables, run again
+
+One command trains and scores a table of a paper and prints the paper's value, ours and the difference:
+
+```sh
+ecgfed reproduce --list
+ecgfed reproduce grp-fed --table 1 --data mitbih --source DATA --work WORK
+ecgfed reproduce grp-fed --table 1 --data cifar10 --scale reduced --source DATA --work WORK
+ecgfed reproduce fed-rod --table 1 --data cifar10 --alpha 0.3 --rows "FedAvg; FedPer; Ditto" --source DATA --work WORK
+ecgfed reproduce fedabc --table 1 --data cifar10 --alpha 0.3 --source DATA --work WORK
+```
+
+`DATA` holds the data sets in folders of these names: {folders} ([where from](data.md)). Data that are missing are named
+in one line, and the rest of the table is run. A finished run is kept in `WORK/results.json` (`--results FILE`) and is
+not repeated, also not for another table; a killed command, given again, continues and ends the same. A GPU is used
+where there is one (`--device`). `--seeds 1` takes one seed in place of the paper's. In Python:
+`ecgfed.reproduce("fed-rod", 1, source="DATA", work="WORK", data="cifar10", alpha=0.3)`.
+
+Tables are data: `ecgfed/papers/` has a file for each paper with its protocols, its rows and the printed values, which a
+test compares with a second transcription. `benchmarks/pages.py` wrote this page; change it there.
+
+A method without personal models is scored by its local models where a paper does so (Fed-RoD's *PM*; FedABC), which
+clients have after one more round of local training on the last global model.
+"""
+
+
+def page() -> str:
+    """Return the page, with the runs that are in the results file."""
+    runs = results_of("reproduce", RESULTS) or {}
+    folders = ", ".join(f"`{one.folder}`" for one in DATA.values() if one.folder)
+    lines = [INTRO.format(folders=folders)]
+    for paper in PAPERS.values():
+        lines += [f"## {paper.name}", "", f"{paper.title}.", "", *protocols(list(paper.tables.values()))]
+        for number, one in paper.tables.items():
+            lines += [f"### {paper.name}, table {number}: {one.title}", "", *([one.note, ""] if one.note else [])]
+            found = [Reproduction.of(paper, one, one.settings, one.rows, scale, runs) for scale in SCALES]
+            shown = [part for reproduction in found for part in measured(reproduction, runs)]
+            lines += shown or ["Not run yet.", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def protocols(tables: list[Table]) -> Iterator[str]:
+    """Yield the protocols of a paper: what is printed, what is left open, what is done otherwise, and reduced."""
+    by_data: dict[str, Protocol] = {}
+    for one in tables:
+        by_data |= {setting.data: setting.protocol for setting in one.settings}
+    rows = []
+    for data, protocol in by_data.items():
+        sgd = ", ".join(f"{name} {value:g}" for name, value in protocol.sgd.items())
+        varied = [f"learning rate times {protocol.lr_decay:g} each round"] if protocol.lr_decay < 1 else []
+        varied += [f"flips and crops of {protocol.crop_pixels} pixels"] if protocol.crop_pixels else []
+        work = f"{protocol.rounds} rounds of {protocol.clients_per_round or 'all'} clients, "
+        work += f"{protocol.local_epochs} local epochs, batches of {protocol.batch_size}"
+        rows.append((DATA[data].title, protocol.section, f"`{protocol.net}`", work, "; ".join([sgd, *varied])))
+    yield from table(("data", "section", "net", "work", "SGD"), rows)
+    yield ""
+    for data, protocol in by_data.items():
+        for title, phrases in (
+            ("the paper does not say", protocol.left_open),
+            ("done otherwise than printed", protocol.departures),
+            ("reduced", protocol.differences("reduced")),
+        ):
+            if phrases:
+                yield f"- {DATA[data].title}, {title}: {'; '.join(phrases)}."
+    yield ""
+
+
+def measured(found: Reproduction, runs: dict[str, Measured]) -> Iterator[str]:
+    """Yield a table for each setting that has runs."""
+    for setting in dict.fromkeys(f"{line.setting.data} {line.setting.name}" for line in found.lines):
+        lines = [line for line in found.lines if f"{line.setting.data} {line.setting.name}" == setting]
+        if not any(line.seconds is not None or line.stopped for line in lines):
+            continue
+        data, name = setting.split(" ", 1)
+        title = DATA[data].title if name == DATA[data].title else f"{DATA[data].title}, {name}"
+        yield f"**{title}, {found.scale}** (paper / ours / difference)"
+        yield ""
+        yield from table(
+            ("method", "seeds", *found.table.columns, "training, h"),
+            [row(line, 1 if found.table.percent else 3) for line in lines],
+        )
+        yield ""
+        notes = [(line.row.name, phrase) for line in lines for phrase in (*line.notes, *line.stopped)]
+        yield from (f"- {name}: {phrase}." for name, phrase in notes)
+        yield ""
+
+
+def row(line: Line, digits: int) -> tuple[str, ...]:
+    """Return a row: method, seeds, its scores, hours of a training."""
+    hours = "" if line.seconds is None else f"{line.seconds / 3600:.2f}"
+    seeds = "" if line.seconds is None else str(len(line.scores[0].values))
+    return (line.row.name, seeds, *(cell(score, digits) for score in line.scores), hours)
+
+
+def cell(score: Score, digits: int) -> str:
+    """Return ``68.6 / 67.1 ± 0.4 / -1.5``; ``?`` for a value that is not legible."""
+    printed = score.printed
+    paper = ("-" if printed.legible else "?") if printed.mean is None else f"{printed.mean:.{digits}f}"
+    if score.mean is None:
+        return f"{paper} / not run"
+    sd = "" if score.sd is None else f" ± {score.sd:.{digits}f}"
+    difference = "-" if score.difference is None else f"{score.difference:+.{digits}f}"
+    return f"{paper} / {score.mean:.{digits}f}{sd} / {difference}"

@@ -1,0 +1,167 @@
+"""``ecgfed reproduce``: the tables of the papers, run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ecgfed.base.errors import OptionError
+
+from .complete import choices
+from .output import JsonOption, QuietOption, WorkersOption, console, note, stderr, table
+from .reporter import Output
+from .stop import graceful_stop
+from .tables import Cell
+
+if TYPE_CHECKING:
+    from ecgfed.tasks.reproduce_result import Line, Reproduction, Score
+
+
+def reproduce_command(
+    paper: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PAPER]",
+            help="grp-fed, fed-rod or fedabc.",
+            autocompletion=choices("grp-fed", "fed-rod", "fedabc"),
+        ),
+    ] = None,
+    number: Annotated[int | None, typer.Option("--table", metavar="N", help="Number of the table.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="One data set: mitbih, cifar10, cifar100, mnist, fashion-mnist; default all.")
+    ] = None,
+    alpha: Annotated[float | None, typer.Option(help="One Dirichlet partition, such as 0.3; default all.")] = None,
+    rows: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Some rows, separated by semicolons; default all.")
+    ] = None,
+    scale: Annotated[
+        str,
+        typer.Option(help="full, or reduced; how it differs is printed.", autocompletion=choices("full", "reduced")),
+    ] = "full",
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds; default as in the paper, reduced one.")] = None,
+    source: Annotated[
+        Path | None, typer.Option(help="Folder with the data sets: mitdb, cifar10, cifar100, mnist, fashion-mnist.")
+    ] = None,
+    work: Annotated[Path, typer.Option(metavar="DIR", help="Folder for cohorts and runs.")] = Path("reproduced"),
+    results: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="JSON file of finished runs; default DIR/results.json.")
+    ] = None,
+    device: Annotated[
+        str,
+        typer.Option(help="auto (a GPU if there is one), cpu or cuda.", autocompletion=choices("auto", "cpu", "cuda")),
+    ] = "auto",
+    list_: Annotated[
+        bool, typer.Option("--list", help="List the tables with estimated hours on this machine (about a minute).")
+    ] = False,
+    workers: WorkersOption = None,
+    json_output: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Run a table of a paper: the paper's value, ours, and the difference.
+
+    Finished runs are not repeated. A killed command, given again, continues and ends the same.
+    """
+    output = Output(json_output=json_output, quiet=quiet)
+    if list_:
+        _list(device, workers, output)
+        return
+    if paper is None or number is None or source is None:
+        missing = "PAPER" if paper is None else "--table" if number is None else "--source"
+        raise OptionError(missing, "missing", "PAPER --table N --source DIR", "see 'ecgfed reproduce --list'")
+    from ecgfed.tasks.reproduce import reproduce
+
+    with graceful_stop(quiet=quiet) as stop, output.reporter() as progress:
+        found = reproduce(
+            paper,
+            number,
+            source=source,
+            work=work,
+            data=data,
+            alpha=alpha,
+            rows=None if rows is None else [name.strip() for name in rows.split(";") if name.strip()],
+            scale=scale,
+            seeds=seeds,
+            results=results,
+            device=device,
+            workers=workers,
+            progress=progress,
+            should_stop=stop.requested,
+        )
+    output.show(found.to_dict(), lambda: _print(found))
+    if stop.code is not None:
+        line = "ecgfed: stopped; the same command continues"
+        stderr.print(line, highlight=False, markup=False, soft_wrap=True)
+        raise SystemExit(stop.code)
+
+
+def _list(device: str, workers: int | None, output: Output) -> None:
+    from ecgfed.tasks.reproduce_time import estimate_hours
+
+    with output.reporter() as progress:
+        found = list(estimate_hours(device, workers, progress))
+    lines = [
+        {
+            "paper": one.paper.name,
+            "table": one.table.number,
+            "data": one.setting.data,
+            "setting": one.setting.name,
+            "rows": one.rows,
+            "hours_a_seed": {scale: hours for scale, (hours, _) in one.hours.items()},
+            "seeds": {scale: seeds for scale, (_, seeds) in one.hours.items()},
+        }
+        for one in found
+    ]
+    cells: list[tuple[Cell, ...]] = [
+        (
+            f"{one.paper.name} --table {one.table.number}",
+            one.setting.data,
+            one.setting.name,
+            one.rows,
+            *(f"{hours:.1f} x {seeds}" for hours, seeds in one.hours.values()),
+        )
+        for one in found
+    ]
+
+    def show() -> None:
+        console.print(table(("ecgfed reproduce", "--data", "setting", "rows", "full, h x seeds", "reduced"), cells))
+        note("Training of all rows that this version has, estimated from a short timing of each net.")
+
+    output.show({"tables": lines}, show)
+
+
+def _print(found: Reproduction) -> None:
+    """Print a table for each setting, and below it how it differs from the paper."""
+    for sentence in found.missing:
+        note(f"{sentence}.")
+    for name, differences in found.differences().items():
+        lines = [line for line in found.lines if f"{line.setting.data} {line.setting.name}" == name]
+        columns = [f"{column}: paper, ours" for column in found.table.columns]
+        title = f"{found.paper.name}, table {found.table.number}, {name}, {found.scale}"
+        console.print(table(("method", *columns), [_row(found, line) for line in lines], title=title))
+        for phrase in differences:
+            note(f"Not as printed: {phrase}.")
+        for line in lines:
+            for phrase in (*line.notes, *line.stopped):
+                note(f"{line.row.name}: {phrase}.")
+
+
+def _row(found: Reproduction, line: Line) -> tuple[str, ...]:
+    return (line.row.name, *(_cell(score, 1 if found.table.percent else 3) for score in line.scores))
+
+
+def _cell(score: Score, digits: int) -> str:
+    """Return ``68.6, 67.1 (-1.5)``."""
+    printed = score.printed
+    paper = (
+        "-"
+        if printed.mean is None and printed.legible
+        else "?"
+        if printed.mean is None
+        else f"{printed.mean:.{digits}f}"
+    )
+    if score.mean is None:
+        return f"{paper}, -"
+    difference = "" if score.difference is None else f" ({score.difference:+.{digits}f})"
+    return f"{paper}, {score.mean:.{digits}f}{difference}"

@@ -1,0 +1,1 @@
+"""The tables of the papers that this package implements, as data: protocols, rows, and the printed values."""

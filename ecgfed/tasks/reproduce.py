@@ -1,0 +1,186 @@
+"""``reproduce``: train and score the rows of a paper's table, and set them beside what was printed."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ecgfed.base.errors import OptionError, param
+from ecgfed.core.methods.registry import methods
+from ecgfed.papers import fed_rod, fedabc, grp_fed
+from ecgfed.papers.table import Paper, Row, Setting, Table
+from ecgfed.tasks.progress import SILENT, ProgressReporter
+from ecgfed.tasks.reproduce_data import locate, missing_line, prepared_cohort
+from ecgfed.tasks.reproduce_result import Reproduction, StoredRuns
+from ecgfed.tasks.reproduce_run import PaperRun
+
+PAPERS = {paper.name: paper for paper in (grp_fed.PAPER, fed_rod.PAPER, fedabc.PAPER)}
+SCALES = ("full", "reduced")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The part of a table that is run.
+
+    Attributes:
+        paper: the paper.
+        table: the table.
+        settings: its groups of columns.
+        rows: its rows.
+        scale: ``full`` or ``reduced``.
+        seeds: number of seeds; None for the protocol's.
+    """
+
+    paper: Paper
+    table: Table
+    settings: tuple[Setting, ...]
+    rows: tuple[Row, ...]
+    scale: str
+    seeds: int | None
+
+    def runs(self) -> Iterator[PaperRun]:
+        """Yield each run, setting by setting, seed by seed; rows that this version cannot train are left out."""
+        known = methods()
+        for setting in self.settings:
+            protocol = setting.protocol.at(self.scale)
+            for seed in range(protocol.seeds if self.seeds is None else self.seeds):
+                for row in self.rows:
+                    if row.cells(setting) and row.method in known:
+                        yield PaperRun(self.paper.name, self.table.ensemble, setting, row, self.scale, seed)
+
+
+def reproduce(
+    paper: str,
+    table: int,
+    *,
+    source: Path | str,
+    work: Path | str,
+    data: str | None = None,
+    alpha: float | None = None,
+    rows: list[str] | None = None,
+    scale: str = "full",
+    seeds: int | None = None,
+    results: Path | str | None = None,
+    device: str = "auto",
+    workers: int | None = None,
+    progress: ProgressReporter = SILENT,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Reproduction:
+    """Train and score the rows of a paper's table; finished runs are not repeated, an interrupted one continues.
+
+    Args:
+        paper: ``grp-fed``, ``fed-rod`` or ``fedabc``.
+        table: its number.
+        source: folder of the data sets: ``mitdb``, ``cifar10``, ``cifar100``, ``mnist``, ``fashion-mnist`` in it.
+        work: folder for cohorts and runs; created if needed.
+        data: the data set, if not all: ``mitbih``, ``cifar10``, ...
+        alpha: of the Dirichlet partition, if not all.
+        rows: names of rows, if not all.
+        scale: ``full``, or ``reduced`` (``Protocol.differences`` says how it differs).
+        seeds: number of seeds; default the protocol's.
+        results: JSON file of finished runs; default ``WORK/results.json``.
+        device: ``auto`` (a GPU if there is one), ``cpu`` or ``cuda``.
+        workers: number of threads; default one per core.
+        progress: receives progress, notes and warnings.
+        should_stop: called after every round; if it returns True, the session is saved and ends.
+
+    Raises:
+        EcgfedError: an invalid argument, or data that cannot be used; finished runs are kept.
+
+    Examples:
+        >>> import ecgfed
+        >>> found = ecgfed.reproduce("fedabc", 1, source="nowhere", work="work", scale="reduced")
+        >>> [line.partition(":")[0] for line in found.missing]
+        ['MNIST is missing', 'CIFAR-10 is missing']
+    """
+    chosen = select(paper, table, data=data, alpha=alpha, rows=rows, scale=scale, seeds=seeds)
+    source, work = Path(source), Path(work)
+    stored = StoredRuns(work / "results.json" if results is None else Path(results))
+    places = {setting.data: locate(setting.data, source) for setting in chosen.settings}
+    absent = tuple(missing_line(name, source) for name, place in places.items() if place is None)
+    if data is not None and absent:
+        raise OptionError("source", absent[0], "the data of the table", code="missing")
+    for line in absent:
+        progress.warn(line)
+    runs = [run for run in chosen.runs() if places[run.setting.data] is not None]
+    for done, run in enumerate(runs):
+        progress.update("runs", done, len(runs), run.label)
+        place = places[run.setting.data]
+        assert place is not None
+        cohort = prepared_cohort(
+            run.setting,
+            run.protocol,
+            run.seed,
+            source=place,
+            folder=work / "cohorts",
+            valid_share=run.row.valid_share,
+            progress=progress,
+        )
+        if stored.find(run, cohort) is None:
+            found = run.measured(
+                cohort, work / "runs", device=device, workers=workers, progress=progress, should_stop=should_stop
+            )
+            if found is None:
+                break
+            stored.add(run, cohort, found)
+    progress.update("runs", len(runs), len(runs))
+    return Reproduction.of(chosen.paper, chosen.table, chosen.settings, chosen.rows, scale, stored.runs, absent)
+
+
+def select(
+    paper: str,
+    table: int,
+    *,
+    data: str | None = None,
+    alpha: float | None = None,
+    rows: list[str] | None = None,
+    scale: str = "full",
+    seeds: int | None = None,
+) -> Selection:
+    """Return the part of a table that options name.
+
+    Args:
+        paper: as in ``reproduce``; so are the others.
+        table: see there.
+        data: see there.
+        alpha: see there.
+        rows: see there.
+        scale: see there.
+        seeds: see there.
+
+    Raises:
+        OptionError: the table has no such part.
+    """
+    _check("paper", paper, PAPERS)
+    tables = PAPERS[paper].tables
+    if table not in tables:
+        raise OptionError("table", f"{table}", f"one of {_listed(tables)}, of {paper}", code="unknown-choice")
+    _check("scale", scale, SCALES)
+    if seeds is not None and seeds < 1:
+        raise OptionError("seeds", f"{seeds}", "1 or more")
+    chosen = tables[table]
+    settings = chosen.settings
+    if data is not None:
+        _check("data", data, dict.fromkeys(setting.data for setting in settings))
+        settings = tuple(setting for setting in settings if setting.data == data)
+    if alpha is not None:
+        alphas = sorted({float(setting.partition["alpha"]) for setting in settings if "alpha" in setting.partition})
+        if alpha not in alphas:
+            expected = f"one of {_listed(alphas)}" if alphas else f"no {param('alpha')} for this table"
+            raise OptionError("alpha", f"{alpha:g}", expected, code="unknown-choice")
+        settings = tuple(setting for setting in settings if setting.partition.get("alpha") == alpha)
+    by_name = {row.name.casefold(): row for row in chosen.rows}
+    for name in rows or ():
+        if name.casefold() not in by_name:
+            names = "; ".join(row.name for row in chosen.rows)
+            raise OptionError("rows", f"{name!r:.60}", f"some of {names}", code="unknown-choice")
+    wanted = [by_name[name.casefold()] for name in rows] if rows else list(chosen.rows)
+    return Selection(PAPERS[paper], chosen, settings, tuple(wanted), scale, seeds)
+
+
+def _check(name: str, value: str, known: object) -> None:
+    if value not in known:  # type: ignore[operator]
+        raise OptionError(name, f"{value!r:.60}", f"one of {_listed(known)}", code="unknown-choice")
+
+
+def _listed(values: object) -> str:
+    return ", ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values)  # type: ignore[attr-defined]

@@ -107,6 +107,7 @@ def cases() -> list[Any]:
                     key = f"{paper} {setting.data} {run.row.method} {run.settings()} {run.row.personal}"
                     if run.setting.name == setting.name and setting.partition.get("alpha", 0.3) == 0.3:
                         slow = setting.data in ("cifar100", "fashion-mnist", "mnist") or run.protocol.net == "resnet30"
+                        slow = slow or run.row.personal is not None  # 300 steps for each client
                         marks = [pytest.mark.slow] if slow else []
                         found.setdefault(key, pytest.param(paper, number, run, id=run.label, marks=marks))
     return list(found.values())

@@ -19,7 +19,7 @@ from ecgfed.core.federation.own_functions import ExponentialDecay
 from ecgfed.core.nets import paper_nets
 from ecgfed.domain.cohort import cifar_files
 from ecgfed.domain.cohort.cohort import Cohort
-from ecgfed.papers.table import Protocol, Reduction
+from ecgfed.papers.table import Protocol
 from ecgfed.tasks import reproduce_data
 from ecgfed.tasks.prepare import prepare_demo
 from ecgfed.tasks.reproduce import PAPERS, select
@@ -176,15 +176,6 @@ def test_the_command_prints_and_says_what_is_missing(ecgfed: Command, source: Pa
     for wrong in (("fed-rod", "--table", 4), ("fed-x", "--table", 1), ("fedabc", "--table", 1, "--alpha", 0.2)):
         assert ecgfed("reproduce", *wrong, "--source", source, "--work", tmp_path / "w").code == 2
     assert ecgfed("reproduce", "fed-rod", "--source", source).code == 2
-
-
-def test_how_reduced_differs_is_what_is_done() -> None:
-    full = Protocol("1", "convnet3", 100, 5, 40, {"lr": 0.1}, Reduction(50, 2, examples=10_000), seeds=5)
-    assert full.differences("full") == ()
-    assert full.differences("reduced") == (
-        "10,000 training and 2,000 test examples, not all", "50 rounds, not 100", "2 local epochs, not 5",
-        "1 seed, not 5",
-    )  # fmt: skip
 
 
 def test_the_papers_measures_by_hand() -> None:

@@ -75,6 +75,7 @@ SYNOPSES = {
     "keys new": ("Make a key: one file to sign with, one to give away.", "ecgfed keys new clinic"),
     "keys show": ("Show a key's fingerprint, to compare it.", "ecgfed keys show clinic.pub.pem"),
     "methods": ("List what can be trained.", "ecgfed methods"),
+    "reproduce": ("Run a table of a paper again.", "ecgfed reproduce fedabc --table 1 --source data"),
     "doctor": ("Say what is installed, and try it.", "ecgfed doctor"),
 }
 

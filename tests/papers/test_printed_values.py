@@ -3,7 +3,7 @@
 import pytest
 
 from ecgfed.papers import fed_rod, fedabc, grp_fed
-from ecgfed.papers.table import Setting, Table, read_cell
+from ecgfed.papers.table import Protocol, Reduction, Setting, Table, read_cell
 from ecgfed.tasks.reproduce import PAPERS
 
 #: Rows in the order of table 1 of Fed-RoD; ``-`` a dash, ``?`` lost in the extract.
@@ -176,3 +176,12 @@ def test_protocols_as_printed() -> None:
     for protocol in (one.protocol for one in grp_fed.PAPER.tables[1].settings):
         assert (protocol.local_epochs, protocol.batch_size) == (5, 64)
         assert protocol.sgd == {"lr": 0.005, "momentum": 0.9}
+
+
+def test_how_reduced_differs_is_what_is_done() -> None:
+    full = Protocol("1", "convnet3", 100, 5, 40, {"lr": 0.1}, Reduction(50, 2, examples=10_000), seeds=5)
+    assert full.differences("full") == ()
+    assert full.differences("reduced") == (
+        "10,000 training and 2,000 test examples, not all", "50 rounds, not 100", "2 local epochs, not 5",
+        "1 seed, not 5",
+    )  # fmt: skip

@@ -19,7 +19,7 @@ from ecgfed.core.federation.own_functions import ExponentialDecay
 from ecgfed.core.nets import paper_nets
 from ecgfed.domain.cohort import cifar_files
 from ecgfed.domain.cohort.cohort import Cohort
-from ecgfed.papers.table import Protocol, Reduction
+from ecgfed.papers.table import Protocol
 from ecgfed.tasks import reproduce_data
 from ecgfed.tasks.prepare import prepare_demo
 from ecgfed.tasks.reproduce import PAPERS, select
@@ -48,8 +48,8 @@ def write_cifar100(folder: Path) -> None:
     """CIFAR-100's two binary files, small: coarse label, fine label, pixels."""
     rng = np.random.default_rng(0)
     (folder / "cifar-100-binary").mkdir(parents=True)
-    for name, count in (("train", 600), ("test", 200)):
-        fine = (np.arange(count) % 100).astype(np.uint8)
+    for name, count in (("train", 5 * cifar_source.ROWS), ("test", cifar_source.ROWS)):
+        fine = (np.arange(count) % 30).astype(np.uint8)  # test images of each class
         rows = np.concatenate([fine[:, None] // 5, fine[:, None], rng.integers(0, 256, (count, 3072), np.uint8)], 1)
         (folder / "cifar-100-binary" / f"{name}.bin").write_bytes(rows.astype(np.uint8).tobytes())
 
@@ -107,6 +107,7 @@ def cases() -> list[Any]:
                     key = f"{paper} {setting.data} {run.row.method} {run.settings()} {run.row.personal}"
                     if run.setting.name == setting.name and setting.partition.get("alpha", 0.3) == 0.3:
                         slow = setting.data in ("cifar100", "fashion-mnist", "mnist") or run.protocol.net == "resnet30"
+                        slow = slow or run.row.personal is not None  # 300 steps for each client
                         marks = [pytest.mark.slow] if slow else []
                         found.setdefault(key, pytest.param(paper, number, run, id=run.label, marks=marks))
     return list(found.values())
@@ -175,15 +176,6 @@ def test_the_command_prints_and_says_what_is_missing(ecgfed: Command, source: Pa
     for wrong in (("fed-rod", "--table", 4), ("fed-x", "--table", 1), ("fedabc", "--table", 1, "--alpha", 0.2)):
         assert ecgfed("reproduce", *wrong, "--source", source, "--work", tmp_path / "w").code == 2
     assert ecgfed("reproduce", "fed-rod", "--source", source).code == 2
-
-
-def test_how_reduced_differs_is_what_is_done() -> None:
-    full = Protocol("1", "convnet3", 100, 5, 40, {"lr": 0.1}, Reduction(50, 2, examples=10_000), seeds=5)
-    assert full.differences("full") == ()
-    assert full.differences("reduced") == (
-        "10,000 training and 2,000 test examples, not all", "50 rounds, not 100", "2 local epochs, not 5",
-        "1 seed, not 5",
-    )  # fmt: skip
 
 
 def test_the_papers_measures_by_hand() -> None:

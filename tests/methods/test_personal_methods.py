@@ -139,6 +139,17 @@ def test_methods_without_a_global_model_answer_together() -> None:
                 )
 
 
+def test_the_average_of_lg_fedavg_has_the_servers_extractor_for_a_patient_who_never_took_part() -> None:
+    method = LgFedAvg(tiny.TinyNet(), LgFedAvgSettings(warm_start=0))  # type: ignore[arg-type]
+    state = tiny.run(LgFedAvg, warm_start=0)
+    average = method.global_model(state.server, [state.client_states[0], {}], "average")
+    assert isinstance(average, Pipeline)
+    (whole,) = average.stages
+    extractors = float(state.client_states[0]["extractor"]["extractor.w"]), tiny.START[0]
+    assert float(whole.params["extractor.w"]) == pytest.approx(sum(extractors) / 2)
+    assert float(whole.params["head.b"]) == pytest.approx(float(state.server["model"]["head.b"]))
+
+
 def test_pfedme_by_hand() -> None:
     lam, inner, eta_p, beta, w = 2.0, 3, 0.1, 0.7, tiny.START
     thetas = [w, w]

@@ -59,12 +59,16 @@ def combine_models(personal: Sequence[Pipeline], protocol: str) -> Model:
     """Combine personal models into a global one, for methods that do not train a global model.
 
     Args:
-        personal: the patients' pipelines, all of the same stages.
+        personal: the patients' pipelines, of a model or of its parts: a patient who has not trained yet may have the
+            whole model of the server where the others have an extractor and a head.
         protocol: ``ensemble`` (mean of probabilities, as in GRP-FED's comparison) or ``average`` (unweighted mean of
             weights, as in Fed-RoD's).
     """
     if protocol != "average":
         return Ensemble(tuple(personal))
+    if len({tuple(stage.role for stage in pipeline.stages) for pipeline in personal}) > 1:
+        whole = ({name: value for stage in one.stages for name, value in stage.params.items()} for one in personal)
+        personal = [Pipeline((Stage("model", params, shared=True),)) for params in whole]
     stages = []
     for members in zip(*(pipeline.stages for pipeline in personal), strict=True):
         mean = {name: torch.stack([stage.params[name] for stage in members]).mean(0) for name in members[0].params}

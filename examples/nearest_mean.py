@@ -1,4 +1,4 @@
-"""A personal model of one's own: the nearest of the patient's class means in the global model's features.
+"""A personal model of your own: the nearest of the patient's class means in the global model's features.
 
     ecgfed evaluate run --personal examples/nearest_mean.py:NearestMean --split valid
     ecgfed export run --personal examples/nearest_mean.py:NearestMean --out bundle
@@ -11,11 +11,8 @@ from typing import ClassVar
 
 import torch
 
-from ecgfed.core.methods.models import Pipeline, Stage
-from ecgfed.core.nets.layers import Params
-from ecgfed.core.nets.net import Net
-from ecgfed.core.nets.parts import extractor_of
 from ecgfed.core.personal.base import NEVER, PatientBeats, Personal, features_of
+from ecgfed.methods import Net, Params, Pipeline, Stage, extractor_of
 
 
 class NearestMean(Personal):

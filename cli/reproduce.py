@@ -1,15 +1,15 @@
 """``ecgfed reproduce``: the tables of the papers, run again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ecgfed.base.errors import OptionError
+from ecgfed.core.config import TablePart
 
 from .complete import choices
+from .expand import takes_options
 from .output import JsonOption, QuietOption, WorkersOption, console, note, stderr, table
 from .reporter import Output
 from .stop import graceful_stop
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from ecgfed.tasks.reproduce_result import Line, Reproduction, Score
 
 
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(";") if name.strip()]
+
+
+@takes_options("part", TablePart, parse={"rows": _names}, complete={"scale": choices("full", "reduced")})
 def reproduce_command(
     paper: Annotated[
         str | None,
@@ -28,19 +33,9 @@ def reproduce_command(
             autocompletion=choices("grp-fed", "fed-rod", "fedabc"),
         ),
     ] = None,
+    *,
     number: Annotated[int | None, typer.Option("--table", metavar="N", help="Number of the table.")] = None,
-    data: Annotated[
-        str | None, typer.Option(help="One data set: mitbih, cifar10, cifar100, mnist, fashion-mnist; default all.")
-    ] = None,
-    alpha: Annotated[float | None, typer.Option(help="One Dirichlet partition, such as 0.3; default all.")] = None,
-    rows: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Some rows, separated by semicolons; default all.")
-    ] = None,
-    scale: Annotated[
-        str,
-        typer.Option(help="full, or reduced; how it differs is printed.", autocompletion=choices("full", "reduced")),
-    ] = "full",
-    seeds: Annotated[int | None, typer.Option(help="Number of seeds; default as in the paper, reduced one.")] = None,
+    part: TablePart,
     source: Annotated[
         Path | None, typer.Option(help="Folder with the data sets: mitdb, cifar10, cifar100, mnist, fashion-mnist.")
     ] = None,
@@ -78,11 +73,7 @@ def reproduce_command(
             number,
             source=source,
             work=work,
-            data=data,
-            alpha=alpha,
-            rows=None if rows is None else [name.strip() for name in rows.split(";") if name.strip()],
-            scale=scale,
-            seeds=seeds,
+            part=part,
             results=results,
             device=device,
             workers=workers,
@@ -131,7 +122,7 @@ def _list(device: str, workers: int | None, output: Output) -> None:
     output.show({"tables": lines}, show)
 
 
-def _print(found: Reproduction) -> None:
+def _print(found: "Reproduction") -> None:
     """Print a table for each setting, and below it how it differs from the paper."""
     for sentence in found.missing:
         note(f"{sentence}.")
@@ -147,11 +138,11 @@ def _print(found: Reproduction) -> None:
                 note(f"{line.row.name}: {phrase}.")
 
 
-def _row(found: Reproduction, line: Line) -> tuple[str, ...]:
+def _row(found: "Reproduction", line: "Line") -> tuple[str, ...]:
     return (line.row.name, *(_cell(score, 1 if found.table.percent else 3) for score in line.scores))
 
 
-def _cell(score: Score, digits: int) -> str:
+def _cell(score: "Score", digits: int) -> str:
     """Return ``68.6, 67.1 (-1.5)``."""
     printed = score.printed
     paper = (

@@ -117,9 +117,9 @@ def test_every_marked_parameter_is_one_of_a_command() -> None:
     commands = list(_commands(typer.main.get_command(app)))
     known = {name for name in named if any(_parameters(command, name) for command in commands)}
     # of Python alone: the database that a command is called after, the label page's form, reading options as one, the
-    # script of web/live, and of the page of serve: files that are sent, the seconds of a replay; functions of one's
-    # own, and a table of scores
-    own = {"augmentation", "callbacks", "lr_schedule", "predictions", "sampler", "table"}
+    # script of web/live, and of the page of serve: files that are sent, the seconds of a replay; your own functions,
+    # arrays and executor, and a table of predictions
+    own = {"augmentation", "callbacks", "lr_schedule", "predictions", "sampler", "X", "y", "client", "executor"}
     assert named - known == {"database", "files", "form", "how", "ort", "predict", "recording", "seconds"} | own
     assert len(known) > 90
 

@@ -7,8 +7,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import results_of, table
 
+from ecgfed.core.config import SCALES
 from ecgfed.papers.table import Protocol, Table
-from ecgfed.tasks.reproduce import PAPERS, SCALES
+from ecgfed.tasks.reproduce import PAPERS
 from ecgfed.tasks.reproduce_data import DATA
 from ecgfed.tasks.reproduce_result import Line, Measured, Reproduction, Score
 

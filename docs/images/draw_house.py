@@ -13,6 +13,7 @@ WHAT = {
     "testing": "the promises of a plug-in",
     "network": "the same training across hospitals",
     "tasks": "what a command does: prepare, train, evaluate, export, predict, label, personalize, report",
+    "papers": "the papers' tables and protocols as data",
     "mcu": "C99 sources of one model, and the headers with its numbers",
     "bundles": "ONNX graphs, int8, manifest, golden vectors",
     "reports": "pages and figures",

@@ -7,6 +7,7 @@ an option of all three. The command line lists the fields in this order.
 Needs no torch, since the command line reads it at its start.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ecgfed.base.errors import OptionError, param
@@ -39,6 +40,8 @@ PERSONAL_HELP = (
     "Each patient's answer: method (what it keeps), or, made from the global model, masked, prior, head, kernel, "
     "finetune, probe, partway, distilled, gated, knn, or your own FILE.py:CLASS; default what the method is made for."
 )
+#: How much of a paper's protocol ``reproduce`` runs.
+SCALES = ("full", "reduced")
 #: Pairs of alternatives: an argument for one overrides the other in a file.
 EITHER_OR = (("rounds", "passes"), ("local_epochs", "local_steps"))
 
@@ -181,6 +184,23 @@ class ScoringOptions(Options):
         "Beats excluded from scoring: nothing or poor-quality.",
         ("nothing", "poor-quality"),  # as ecgfed.domain.cohort.cohort.LEAVE_OUT
     )
+
+
+@dataclass(frozen=True)
+class TablePart(Options):
+    """The part of a table that ``reproduce`` runs."""
+
+    data: str | None = option(None, "One data set: mitbih, cifar10, cifar100, mnist, fashion-mnist; default all.")
+    alpha: float | None = option(None, "One Dirichlet partition, such as 0.3; default all.")
+    rows: Sequence[str] | None = option(None, "Some rows, separated by semicolons; default all.", metavar="NAMES")
+    scale: str = option("full", "full, or reduced; how it differs is printed.", SCALES)
+    seeds: int | None = option(None, "Number of seeds; default as in the paper, reduced one.", Range(1, 1000))
+
+    def check_together(self) -> None:
+        """Refuse a single text where names are expected."""
+        super().check_together()
+        if isinstance(self.rows, str) or not isinstance(self.rows, Sequence | None):
+            raise OptionError("rows", f"{self.rows!r:.60}", "a list of names")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ecgfed.base.errors import OptionError, param
+from ecgfed.base.options import flat_options, merged
+from ecgfed.core.config import TablePart
 from ecgfed.core.methods.registry import methods
 from ecgfed.papers import fed_rod, fedabc, grp_fed
 from ecgfed.papers.table import Paper, Row, Setting, Table
@@ -14,7 +16,6 @@ from ecgfed.tasks.reproduce_result import Reproduction, StoredRuns
 from ecgfed.tasks.reproduce_run import PaperRun
 
 PAPERS = {paper.name: paper for paper in (grp_fed.PAPER, fed_rod.PAPER, fedabc.PAPER)}
-SCALES = ("full", "reduced")
 
 
 @dataclass(frozen=True)
@@ -48,22 +49,20 @@ class Selection:
                         yield PaperRun(self.paper.name, self.table.ensemble, setting, row, self.scale, seed)
 
 
+@flat_options(TablePart)
 def reproduce(
     paper: str,
     table: int,
     *,
     source: Path | str,
     work: Path | str,
-    data: str | None = None,
-    alpha: float | None = None,
-    rows: list[str] | None = None,
-    scale: str = "full",
-    seeds: int | None = None,
+    part: TablePart | None = None,
     results: Path | str | None = None,
     device: str = "auto",
     workers: int | None = None,
     progress: ProgressReporter = SILENT,
     should_stop: Callable[[], bool] = lambda: False,
+    **options: object,
 ) -> Reproduction:
     """Train and score the rows of a paper's table; finished runs are not repeated, an interrupted one continues.
 
@@ -72,16 +71,13 @@ def reproduce(
         table: its number.
         source: folder of the data sets: ``mitdb``, ``cifar10``, ``cifar100``, ``mnist``, ``fashion-mnist`` in it.
         work: folder for cohorts and runs; created if needed.
-        data: the data set, if not all: ``mitbih``, ``cifar10``, ...
-        alpha: of the Dirichlet partition, if not all.
-        rows: names of rows, if not all.
-        scale: ``full``, or ``reduced`` (``Protocol.differences`` says how it differs).
-        seeds: number of seeds; default the protocol's.
+        part: the part of the table; default all of it (``Protocol.differences`` says how ``reduced`` differs).
         results: JSON file of finished runs; default ``WORK/results.json``.
         device: ``auto`` (a GPU if there is one), ``cpu`` or ``cuda``.
         workers: number of threads; default one per core.
         progress: receives progress, notes and warnings.
         should_stop: called after every round; if it returns True, the session is saved and ends.
+        options: the fields of ``TablePart``.
 
     Raises:
         EcgfedError: an invalid argument, or data that cannot be used; finished runs are kept.
@@ -92,12 +88,13 @@ def reproduce(
         >>> [line.partition(":")[0] for line in found.missing]
         ['MNIST is missing', 'CIFAR-10 is missing']
     """
-    chosen = select(paper, table, data=data, alpha=alpha, rows=rows, scale=scale, seeds=seeds)
+    part = merged(TablePart, part, options, "reproduce")
+    chosen = select(paper, table, part)
     source, work = Path(source), Path(work)
     stored = StoredRuns(work / "results.json" if results is None else Path(results))
     places = {setting.data: locate(setting.data, source) for setting in chosen.settings}
     absent = tuple(missing_line(name, source) for name, place in places.items() if place is None)
-    if data is not None and absent:
+    if part.data is not None and absent:
         raise OptionError("source", absent[0], "the data of the table", code="missing")
     for line in absent:
         progress.warn(line)
@@ -123,42 +120,17 @@ def reproduce(
                 break
             stored.add(run, cohort, found)
     progress.update("runs", len(runs), len(runs))
-    return Reproduction.of(chosen.paper, chosen.table, chosen.settings, chosen.rows, scale, stored.runs, absent)
+    return Reproduction.of(chosen.paper, chosen.table, chosen.settings, chosen.rows, part.scale, stored.runs, absent)
 
 
-def select(
-    paper: str,
-    table: int,
-    *,
-    data: str | None = None,
-    alpha: float | None = None,
-    rows: list[str] | None = None,
-    scale: str = "full",
-    seeds: int | None = None,
-) -> Selection:
-    """Return the part of a table that options name.
-
-    Args:
-        paper: as in ``reproduce``; so are the others.
-        table: see there.
-        data: see there.
-        alpha: see there.
-        rows: see there.
-        scale: see there.
-        seeds: see there.
-
-    Raises:
-        OptionError: the table has no such part.
-    """
+def select(paper: str, table: int, part: TablePart) -> Selection:
+    """Return the part of a table that options name; raises OptionError if the table has no such part."""
     _check("paper", paper, PAPERS)
     tables = PAPERS[paper].tables
     if table not in tables:
         raise OptionError("table", f"{table}", f"one of {_listed(tables)}, of {paper}", code="unknown-choice")
-    _check("scale", scale, SCALES)
-    if seeds is not None and seeds < 1:
-        raise OptionError("seeds", f"{seeds}", "1 or more")
     chosen = tables[table]
-    settings = chosen.settings
+    settings, data, alpha = chosen.settings, part.data, part.alpha
     if data is not None:
         _check("data", data, dict.fromkeys(setting.data for setting in settings))
         settings = tuple(setting for setting in settings if setting.data == data)
@@ -169,12 +141,12 @@ def select(
             raise OptionError("alpha", f"{alpha:g}", expected, code="unknown-choice")
         settings = tuple(setting for setting in settings if setting.partition.get("alpha") == alpha)
     by_name = {row.name.casefold(): row for row in chosen.rows}
-    for name in rows or ():
+    for name in part.rows or ():
         if name.casefold() not in by_name:
             names = "; ".join(row.name for row in chosen.rows)
             raise OptionError("rows", f"{name!r:.60}", f"some of {names}", code="unknown-choice")
-    wanted = [by_name[name.casefold()] for name in rows] if rows else list(chosen.rows)
-    return Selection(PAPERS[paper], chosen, settings, tuple(wanted), scale, seeds)
+    wanted = [by_name[name.casefold()] for name in part.rows] if part.rows else list(chosen.rows)
+    return Selection(PAPERS[paper], chosen, settings, tuple(wanted), part.scale, part.seeds)
 
 
 def _check(name: str, value: str, known: object) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from ecgfed.core.config import NETS
+from ecgfed.core.config import NETS, SCALES
 from ecgfed.core.federation.data import TrainingData
 from ecgfed.core.federation.engine_choice import choose_device, open_engine
 from ecgfed.core.federation.estimate import step_arithmetic
@@ -22,7 +22,7 @@ from ecgfed.core.nets.net import ModuleForm, Net, net_spec
 from ecgfed.core.nets.net_source import net_source
 from ecgfed.papers.table import Paper, Setting, Table
 from ecgfed.tasks.progress import SILENT, ProgressReporter
-from ecgfed.tasks.reproduce import PAPERS, SCALES
+from ecgfed.tasks.reproduce import PAPERS
 from ecgfed.tasks.reproduce_run import PaperRun
 
 #: Training examples of each data set; of MIT-BIH by record 72% of the beats.

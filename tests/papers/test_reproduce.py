@@ -14,6 +14,7 @@ import torch
 from support import Command
 
 import ecgfed as package
+from ecgfed.core.config import TablePart
 from ecgfed.core.federation.augment import CropAndFlip
 from ecgfed.core.federation.own_functions import ExponentialDecay
 from ecgfed.core.nets import paper_nets
@@ -103,7 +104,7 @@ def cases() -> list[Any]:
             for setting in tables[number].settings:
                 if not reproduce_data.DATA[setting.data].folder:
                     continue
-                for run in select(paper, number, data=setting.data, scale="reduced").runs():
+                for run in select(paper, number, TablePart(data=setting.data, scale="reduced")).runs():
                     key = f"{paper} {setting.data} {run.row.method} {run.settings()} {run.row.personal}"
                     if run.setting.name == setting.name and setting.partition.get("alpha", 0.3) == 0.3:
                         slow = setting.data in ("cifar100", "fashion-mnist", "mnist") or run.protocol.net == "resnet30"

@@ -4,7 +4,7 @@ from ecgfed.base.language import tr, tr_later, translated
 from ecgfed.domain.events.axis import AXES, axis_word
 from ecgfed.domain.events.beats import Beats
 from ecgfed.domain.events.kinds import Kind
-from ecgfed.reports.headline import ectopy_headline, rates_text
+from ecgfed.reports.headline import ectopy_headline, rates_text, with_counted_share
 from ecgfed.reports.interval_table import TITLES, overall_text
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, joined
 from ecgfed.reports.recording_parts import LeadRow, RecordingParts, TwelveLeadPage
@@ -38,7 +38,7 @@ def resting_rows(parts: RecordingParts, lead: LeadRow, rhythms: Cell) -> list[tu
     usable = tr(
         "{seconds:.1f} of {total:.1f} s of {lead}", seconds=lead.usable_s, total=parts.duration_s, lead=lead.name
     )
-    return [*rows, (tr("Usable"), usable)]
+    return [*rows, (tr("Usable"), with_counted_share(usable, lead, parts.events))]
 
 
 def axis_rows(twelve: TwelveLeadPage) -> list[tuple[str, Cell]]:

@@ -92,11 +92,7 @@ _KINDS = ((Kind.VENTRICULAR, "ventricular", "VT"), (Kind.SUPRA, "supraventricula
 
 
 def conclusion_draft(
-    events: Events,
-    rhythms: Sequence[RhythmEpisodes],
-    duration_s: float,
-    lead: str,
-    fibrillation_from_s: float | None,
+    events: Events, rhythms: Sequence[RhythmEpisodes], duration_s: float, lead: str, fibrillation_from_s: float | None
 ) -> tuple[str, ...]:
     """Return the lines of the draft: rhythm and rate; ectopy; episodes, pauses and what limits the figures.
 

@@ -214,6 +214,15 @@ def test_no_text_of_a_resting_ecg_is_left_in_english(monkeypatch: pytest.MonkeyP
     assert left_in_english(report) == []
 
 
+def test_french_has_a_space_before_colons_and_semicolons(tmp_path: Path) -> None:
+    """Those that join two texts too: "aucune trouvée ; plus long intervalle", "non évalué : trop peu de battements"."""
+    diary = tmp_path / "diary.csv"
+    diary.write_text("time_s,text\n20,palpitations\n")
+    record = write_record(tmp_path / "records", "p1", PATIENTS["p1"] * 2)
+    page = recording_page(ecgfed.report(record, language="fr", force=True, diary=diary).parts)
+    assert [text for text in _Texts(page).texts if re.search(r"\w\)?[:;](?!\S)", text)] == []
+
+
 def marked_in(path: Path) -> set[str]:
     """Return the first text of every call that marks a sentence, of calls within calls too."""
     pattern = rf"""\b(?:{"|".join(KEYWORDS)})\(\s*((?:"(?:[^"\\\n]|\\.)*"\s*)+|'[^'\n]*')"""

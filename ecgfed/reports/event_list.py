@@ -223,7 +223,9 @@ def _name(event: ListedEvent) -> str:
     """Return the name of an event; of a patient event with its text and what is around it."""
     if event.kind != RECORDER:
         return translated(event.name)
-    name = f"{translated(event.name)}: {event.text}" if event.text else translated(event.name)
+    name = translated(event.name)
+    if event.text:
+        name = tr("{where}: {reason}", where=name, reason=event.text)
     return tr(
         "{event}; within {seconds:g} s: {context}", event=name, seconds=AROUND_S, context=translated(event.context)
     )

@@ -146,7 +146,7 @@ def _rhythms(parts: RecordingParts) -> str:
         name = translated(rhythm.rhythm)
         text = f"{tr('{rhythm} (to review)', rhythm=name) if to_review(rhythm) else name} {clock(rhythm.seconds, 0)}"
         texts.append(text)
-    return "; ".join(texts) or none_detected(parts.events, parts.duration_s, parts.fibrillation_from_s) or ""
+    return tr("; ").join(texts) or none_detected(parts.events, parts.duration_s, parts.fibrillation_from_s) or ""
 
 
 def _is_number(value: object) -> bool:

@@ -69,7 +69,7 @@ def _counts(ectopy: Ectopy, *, burden: bool) -> str:
         parts += [certain_first(ectopy.runs, "run"), tachycardias]
     if ectopy.couplets:
         parts.append(certain_first(ectopy.couplets, "couplet"))
-    return "; ".join(parts)
+    return tr("; ").join(parts)
 
 
 def certain_first(series: Iterable[Series], noun: str) -> str:
@@ -131,7 +131,7 @@ def rates_text(rates: Rates) -> str | None:
             parts.append(tr("highest not confirmed"))
     if possible:
         parts.append(tr("possibly {rates}", rates=possible))
-    return f"{mean} ({'; '.join(parts)})" if parts else mean
+    return f"{mean} ({tr('; ').join(parts)})" if parts else mean
 
 
 def possible_rates(rates: Rates) -> str:
@@ -222,4 +222,4 @@ def pauses_text(pauses: Pauses) -> str:
                 pauses.not_assessed,
             )
         )
-    return "; ".join(parts)
+    return tr("; ").join(parts)

@@ -137,14 +137,14 @@ def _short(parts: RecordingParts, lead: LeadRow) -> list[tuple[str, Cell]]:
     events, times = parts.events, parts.times
     pauses: Cell = None
     if (longest := events.pauses.longest) is not None:
-        text = f"{pauses_text(events.pauses)}; {longest_text(events.pauses)}"
+        text = tr("; ").join((pauses_text(events.pauses), longest_text(events.pauses)))
         pauses = tr_markup("{pauses} at {time}", pauses=text, time=times.moment(longest.start_s))
     for at in events.pauses.not_confirmed:
         text = tr_markup("{value:.2f} s at {time} not confirmed", value=at.value, time=times.moment(at.start_s))
-        pauses = joined(pauses, "; ", text)
+        pauses = joined(pauses, tr("; "), text)
     for at in events.pauses.ends:
         text = tr_markup("no beat for {value:.1f} s from {time}", value=at.value, time=times.moment(at.start_s))
-        pauses = joined(pauses, "; ", text)
+        pauses = joined(pauses, tr("; "), text)
     counted: Cell = number(events.counted)
     if events.counted != events.total:
         counted = tr("{n} counted of {total} found", n=events.counted, total=events.total)
@@ -179,7 +179,7 @@ def _rhythms(parts: RecordingParts) -> Cell:
         )
         if certainty := certainty_text(rhythm):
             text = tr_markup("{rhythm}, certainty {certainty}: to be reviewed", rhythm=text, certainty=certainty)
-        rhythms = text if rhythms is None else joined(rhythms, "; ", text)
+        rhythms = text if rhythms is None else joined(rhythms, tr("; "), text)
     if rhythms is None:
         rhythms = none_detected(parts.events, parts.duration_s, parts.fibrillation_from_s)
     if rhythms is None:

@@ -129,7 +129,9 @@ def variability_table(parts: RecordingParts) -> list[Sequence[Cell]]:
             "; {n} more are left out: not in sinus rhythm",
             hrv.other_rhythm,
         )
-    if hrv.mean_nn_ms is None:
+    if hrv.low_confidence:
+        nn += tr("; most of their beats are of low confidence: not assessed")
+    elif hrv.mean_nn_ms is None:
         nn += trn(
             "; below {n} interval it is not assessed", "; below {n} intervals it is not assessed", rules.hrv_intervals
         )

@@ -235,7 +235,7 @@ const EcgWords = (() => {
 
   function variability(counts, page, labelled) {
     const ms = (value) => (value === null ? null : tr("{value:.0f} ms", { value }));
-    const { mean_nn_ms: mean, sdnn_ms: sdnn, rmssd_ms: rmssd, intervals, seconds, other_rhythm: other } = counts.variability;
+    const { mean_nn_ms: mean, sdnn_ms: sdnn, rmssd_ms: rmssd, intervals, seconds, other_rhythm: other, low_confidence: low } = counts.variability;
     const { rules } = page;
     let nn = trn(
       "{n} interval between two normal beats ({classes}), {time} in all, of {low:g} to {high:g} s, none of it unusable",
@@ -244,7 +244,8 @@ const EcgWords = (() => {
       { classes: labelled.codes.filter((_, i) => labelled.kinds[i] === 0).join(", ") || tr("no class is"), time: clock(seconds, 0), low: rules.nn_min_s, high: rules.nn_max_s },
     );
     if (other) nn += trn("; {n} more is left out: not in sinus rhythm", "; {n} more are left out: not in sinus rhythm", other);
-    if (mean === null) nn += trn("; below {n} interval it is not assessed", "; below {n} intervals it is not assessed", rules.hrv_intervals);
+    if (low) nn += tr("; most of their beats are of low confidence: not assessed");
+    else if (mean === null) nn += trn("; below {n} interval it is not assessed", "; below {n} intervals it is not assessed", rules.hrv_intervals);
     if (page.paced && labelled.provisional) nn += tr("; the rhythm is paced, and a model calls paced beats normal: do not read it");
     return [[tr("Mean NN"), ms(mean), nn], ["SDNN", ms(sdnn)], ["RMSSD", ms(rmssd)]];
   }

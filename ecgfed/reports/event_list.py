@@ -238,7 +238,7 @@ def _strip_at(time_s: float, gallery: Sequence[Drawn]) -> int | None:
 
 
 def _length(event: ListedEvent) -> str:
-    text = tr("{seconds:.2f} s", seconds=event.stop_s - event.start_s)
+    text = tr("{seconds:.2f} s", seconds=round(event.stop_s - event.start_s, 6))
     return tr("at least {text}", text=text) if event.cut else text
 
 

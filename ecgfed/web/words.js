@@ -279,7 +279,7 @@ const EcgWords = (() => {
 
   function events(counts) {
     return counts.events.map((event) => {
-      const length = secondsOf(event.stop_s - event.start_s);
+      const length = secondsOf(Math.round(1e6 * (event.stop_s - event.start_s)) / 1e6);
       return [
         eventName(event),
         [moment(event.start_s)],

@@ -172,7 +172,7 @@ def draft_of(reading: Reading) -> list[str]:
     beats, events, lead = reading.beats, reading.events, lead_rows(reading)[0]
     rhythms = (*(reading.labelled.rhythms or ()), *rate_episodes(beats, events.rules))
     from_s, duration_s = reading.labelled.fibrillation_from_s, reading.recording.duration_s
-    return list(conclusion_draft(events, rhythms, duration_s, lead.name, lead.percent, from_s))
+    return list(conclusion_draft(events, rhythms, duration_s, lead.name, from_s))
 
 
 def _ectopy(counts: Ectopy | None) -> dict[str, Any] | None:

@@ -37,6 +37,7 @@ from ecgfed.base.language import (
     translated,
     trn,
 )
+from ecgfed.domain.beats.exclusions import REASONS, Exclusions
 from ecgfed.reports.label_page import SCRIPTS as LABEL_SCRIPTS
 from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.recording_report import RecordingReport
@@ -212,6 +213,30 @@ def test_no_text_of_a_resting_ecg_is_left_in_english(monkeypatch: pytest.MonkeyP
     report = ecgfed.report(write_twelve(tmp_path, "ecg", leads), language="de", force=True)
     assert report.parts.short_form
     assert left_in_english(report) == []
+
+
+def test_french_has_a_space_before_colons_and_semicolons(tmp_path: Path) -> None:
+    """Those that join two texts too: "aucune trouvée ; plus long intervalle", "non évalué : trop peu de battements"."""
+    diary = tmp_path / "diary.csv"
+    diary.write_text("time_s,text\n20,palpitations\n")
+    record = write_record(tmp_path / "records", "p1", PATIENTS["p1"] * 2)
+    page = recording_page(ecgfed.report(record, language="fr", force=True, diary=diary).parts)
+    assert [text for text in _Texts(page).texts if re.search(r"\w\)?[:;](?!\S)", text)] == []
+
+
+#: Why a report leaves out beats, annotations and channels (``report_exclusions_of``).
+LEFT_OUT_OF_REPORTS = ("calibration", "no_signal", "end_noise", "removed", "unmarked", "poor_quality", "beyond_end")
+
+
+@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("reason", [*LEFT_OUT_OF_REPORTS, "not_read", "no_ecg"])
+def test_what_a_report_leaves_out_is_stated_in_the_language_of_the_page(language: str, reason: str) -> None:
+    """On the page of serve: "1961 latidos leídos, 1960 usados; excluidos: 1 en tramos de mala calidad"."""
+    line = Exclusions("beat", 1961, {reason: 1}).line
+    with page_language(language):
+        assert REASONS[reason][0] not in translated(line)
+        advice = REASONS[reason][1]
+        assert not advice or translated(advice) != str(advice)
 
 
 def marked_in(path: Path) -> set[str]:

@@ -92,12 +92,7 @@ _KINDS = ((Kind.VENTRICULAR, "ventricular", "VT"), (Kind.SUPRA, "supraventricula
 
 
 def conclusion_draft(
-    events: Events,
-    rhythms: Sequence[RhythmEpisodes],
-    duration_s: float,
-    lead: str,
-    usable_percent: float,
-    fibrillation_from_s: float | None,
+    events: Events, rhythms: Sequence[RhythmEpisodes], duration_s: float, lead: str, fibrillation_from_s: float | None
 ) -> tuple[str, ...]:
     """Return the lines of the draft: rhythm and rate; ectopy; episodes, pauses and what limits the figures.
 
@@ -106,7 +101,6 @@ def conclusion_draft(
         rhythms: every rhythm of the report, those by the heart rate too.
         duration_s: length of the recording in seconds.
         lead: the lead that was read.
-        usable_percent: usable share of that lead.
         fibrillation_from_s: the shortest episode of atrial fibrillation that is detected in the signal, in seconds; the
             whole of a strip; None where it was not assessed there.
     """
@@ -122,8 +116,8 @@ def conclusion_draft(
         third.append(_no_fibrillation(rhythms, duration_s, fibrillation_from_s if events.counted else None))
     if not any("AV block" in rhythm.rhythm for rhythm in rhythms):
         third.append(_filled("block"))
-    if 100 - usable_percent >= _UNUSABLE_PERCENT:
-        third.append(_filled("unusable", percent=per_cent(100 - usable_percent), lead=lead))
+    if (unusable := 100 - events.usable_percent) >= _UNUSABLE_PERCENT:
+        third.append(_filled("unusable", percent=per_cent(unusable), lead=lead))
     return " ".join(first), " ".join(second), " ".join(third)
 
 

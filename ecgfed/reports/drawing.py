@@ -190,7 +190,7 @@ class Drawing:
                 leads=tr(" and ").join(moving),
             )
             chosen = tuple(
-                replace(strip, caption=f"{strip.caption}; {note}")
+                replace(strip, caption=tr("; ").join((strip.caption, note)))
                 if any(span.kind == "pause" for span in strip.spans)
                 else strip
                 for strip in chosen
@@ -206,7 +206,8 @@ class Drawing:
         for at, (leads, count) in average_beats(self.leads, self.reading.beats).items():
             strip = {"start_s": 0.0, "leads": leads, "beats": [], "spans": []}
             options = {**LARGE, "pulse": False, "intervals": False, "seconds": False}
-            title = f"{labelled.codes[at]}: {translated(labelled.meanings[at]) or labelled.classes[at]}"
+            meaning = translated(labelled.meanings[at]) or labelled.classes[at]
+            title = tr("{where}: {reason}", where=labelled.codes[at], reason=meaning)
             all_of = counts[labelled.classes[at]]
             caption = trn("{n} beat", "{n} beats", count)
             if count != all_of:
@@ -312,7 +313,7 @@ class Drawing:
         if both and self.reading.second is not None:
             options["readers"] = [tr(self.reading.labelled.short), tr(self.reading.second.short)]
         number = self._add(strip, options)
-        return Drawn(strip_choice.title, "; ".join(caption), number, strip_choice.start_s, strip_choice.printed)
+        return Drawn(strip_choice.title, tr("; ").join(caption), number, strip_choice.start_s, strip_choice.printed)
 
     def _add(self, strip: dict[str, Any], options: dict[str, Any]) -> int:
         self.strips.append({"strip": strip, "options": options})

@@ -29,14 +29,14 @@ def editing_data(reading: Reading, recording: str, beats: str) -> dict[str, Any]
         beats: digest of the labels before editing.
     """
     base = reading.labelled if reading.edited is None else reading.edited.base
-    fs_hz, quality = float(reading.recording.fs_hz), reading.quality[reading.recording.lead]
+    fs_hz = float(reading.recording.fs_hz)
     return {
         "recording": recording,
         "beats": beats,
         "lead": reading.recording.lead,
         "fs": fs_hz,
         "samples": reading.recording.samples,
-        "usable_percent": 100 * quality.usable_s * quality.fs_hz / quality.samples,
+        "usable_percent": reading.events.usable_percent,
         "fibrillation_from_s": base.fibrillation_from_s,
         "unusable": reading.beats.unusable.tolist(),
         **_beats_before(base),

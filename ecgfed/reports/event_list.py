@@ -223,7 +223,9 @@ def _name(event: ListedEvent) -> str:
     """Return the name of an event; of a patient event with its text and what is around it."""
     if event.kind != RECORDER:
         return translated(event.name)
-    name = f"{translated(event.name)}: {event.text}" if event.text else translated(event.name)
+    name = translated(event.name)
+    if event.text:
+        name = tr("{where}: {reason}", where=name, reason=event.text)
     return tr(
         "{event}; within {seconds:g} s: {context}", event=name, seconds=AROUND_S, context=translated(event.context)
     )
@@ -236,7 +238,7 @@ def _strip_at(time_s: float, gallery: Sequence[Drawn]) -> int | None:
 
 
 def _length(event: ListedEvent) -> str:
-    text = tr("{seconds:.2f} s", seconds=event.stop_s - event.start_s)
+    text = tr("{seconds:.2f} s", seconds=round(event.stop_s - event.start_s, 6))
     return tr("at least {text}", text=text) if event.cut else text
 
 

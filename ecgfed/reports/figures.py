@@ -183,6 +183,8 @@ def _variability(parts: RecordingParts) -> Iterator[Figure]:
     reason = f"fewer than {parts.events.rules.hrv_intervals} normal-to-normal intervals"
     if of.other_rhythm:
         reason += f" in sinus rhythm, {of.other_rhythm:,} more in other rhythms"
+    if of.low_confidence:
+        reason = "most beats of the normal-to-normal intervals are of low confidence"
     paced = parts.provisional and "paced" in (code for code, _ in parts.warnings)
     remark = "the rhythm is paced, and a model calls paced beats normal: do not read it" if paced else ""
     for name, title, value, loinc in (

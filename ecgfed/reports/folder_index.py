@@ -10,6 +10,8 @@ from ecgfed.base.language import number, page_language, tr, tr_later, translated
 from ecgfed.base.text import safe_row
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
+from ecgfed.domain.events.rhythm import to_review
+from ecgfed.reports.headline import none_detected
 from ecgfed.reports.markup import NOT_ASSESSED, clock, per_cent
 from ecgfed.reports.recording_parts import RecordingParts
 from ecgfed.reports.rendering import render
@@ -21,6 +23,10 @@ HEAD = (
     *(tr_later("Recording"), tr_later("Reviewed"), tr_later("Length"), tr_later("Usable"), tr_later("Heart rate")),
     *(tr_later("Rhythm"), tr_later("Ventricular burden"), tr_later("Supraventricular burden"), tr_later("Warnings")),
 )
+
+
+#: Texts in the language of the page, which are no part of the table.
+_PAGE_ONLY = ("page_rhythms", "page_warnings")
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,7 @@ class RecordingRow:
         beats: number of counted beats.
         heart_rate_per_min: the mean heart rate; None where not assessed.
         rhythms: name of each rhythm but sinus rhythm -> its seconds.
+        rhythms_to_review: names of those that must be reviewed before they count.
         ventricular_beats: number of ventricular ectopic beats; None where not assessed or withheld.
         ventricular_percent: their share of the counted beats.
         supraventricular_beats: number of supraventricular ectopic beats, likewise.
@@ -44,6 +51,7 @@ class RecordingRow:
         withheld: ``ventricular`` and ``supraventricular`` where their counts are withheld.
         warnings: the warnings' texts, the most severe first.
         intended_use: what the report is for.
+        page_rhythms: the rhythms in the language of the page, or which were looked for; ``""`` where none was.
         page_warnings: the warnings in the language of the page.
     """
 
@@ -56,6 +64,7 @@ class RecordingRow:
     beats: int
     heart_rate_per_min: float | None
     rhythms: dict[str, float]
+    rhythms_to_review: list[str]
     ventricular_beats: int | None
     ventricular_percent: float | None
     supraventricular_beats: int | None
@@ -63,6 +72,7 @@ class RecordingRow:
     withheld: list[str]
     warnings: list[str]
     intended_use: str
+    page_rhythms: str
     page_warnings: list[str]
 
     @staticmethod
@@ -74,6 +84,7 @@ class RecordingRow:
         mean = events.rates.mean
         with page_language(parts.language):
             page_warnings = [translated(text) for _, text in parts.warnings]
+            page_rhythms = _rhythms(parts)
         return RecordingRow(
             file,
             page,
@@ -84,11 +95,13 @@ class RecordingRow:
             events.counted,
             None if mean is None else round(mean, 1),
             {rhythm.rhythm: round(rhythm.seconds, 1) for rhythm in parts.named_rhythms},
+            [rhythm.rhythm for rhythm in parts.named_rhythms if to_review(rhythm)],
             *ventricular,
             *supra,
             [KIND_WORDS[kind] for kind in events.withheld],
             [text for _, text in parts.warnings],
             parts.intended_use,
+            page_rhythms,
             page_warnings,
         )
 
@@ -98,13 +111,13 @@ class RecordingRow:
         if set(values) != {field.name for field in fields(RecordingRow)}:
             return None
         row = RecordingRow(**values)  # type: ignore[arg-type]  # checked next
-        texts = (row.file, row.page, row.lead, row.intended_use)
+        texts = (row.file, row.page, row.lead, row.intended_use, row.page_rhythms)
         numbers = (row.duration_s, row.usable_s, row.beats)
         maybe = (
             *(row.heart_rate_per_min, row.ventricular_beats, row.ventricular_percent),
             *(row.supraventricular_beats, row.supraventricular_percent),
         )
-        lists = (row.withheld, row.warnings, row.page_warnings)
+        lists = (row.withheld, row.warnings, row.rhythms_to_review, row.page_warnings)
         valid = (
             all(isinstance(text, str) for text in texts)
             and all(_is_number(number) for number in numbers)
@@ -118,12 +131,22 @@ class RecordingRow:
 
     def to_dict(self) -> dict[str, object]:
         """Return the row for other programs, in English."""
-        return {name: value for name, value in asdict(self).items() if name != "page_warnings"}
+        return {name: value for name, value in asdict(self).items() if name not in _PAGE_ONLY}
 
     @property
     def usable_percent(self) -> float:
         """Usable share of the lead, in percent."""
         return 100 * self.usable_s / self.duration_s if self.duration_s else 0.0
+
+
+def _rhythms(parts: RecordingParts) -> str:
+    """Return each rhythm with its time, and whether it is to be reviewed; without any, which were looked for."""
+    texts = []
+    for rhythm in parts.named_rhythms:
+        name = translated(rhythm.rhythm)
+        text = f"{tr('{rhythm} (to review)', rhythm=name) if to_review(rhythm) else name} {clock(rhythm.seconds, 0)}"
+        texts.append(text)
+    return tr("; ").join(texts) or none_detected(parts.events, parts.duration_s, parts.fibrillation_from_s) or ""
 
 
 def _is_number(value: object) -> bool:
@@ -150,13 +173,12 @@ def cells_of(row: RecordingRow) -> list[SortableCell]:
         return unknown if percent is None else (per_cent(percent) or "", percent)
 
     rate = row.heart_rate_per_min
-    rhythms = "; ".join(f"{translated(name)} {clock(seconds, 0)}" for name, seconds in row.rhythms.items())
     return [
         (tr("yes") if row.reviewed else tr("no"), int(row.reviewed)),
         (clock(row.duration_s, 0), row.duration_s),
         (f"{clock(row.usable_s, 0)} ({number(row.usable_percent / 100, '.1%')})", row.usable_percent),
         unknown if rate is None else (tr("{rate:.0f}/min", rate=rate), rate),
-        (rhythms or tr("none detected"), sum(row.rhythms.values())) if row.beats else unknown,
+        (row.page_rhythms, sum(row.rhythms.values())) if row.page_rhythms else unknown,
         burden(Kind.VENTRICULAR, row.ventricular_percent),
         burden(Kind.SUPRA, row.supraventricular_percent),
         (" ".join(row.page_warnings) or tr("none"), len(row.warnings)),
@@ -191,15 +213,15 @@ def index_page(rows: Sequence[RecordingRow], failed: Sequence[Mapping[str, str]]
 
 def index_table(rows: Sequence[RecordingRow], failed: Sequence[Mapping[str, str]]) -> str:
     """Return a CSV table of the same rows; a cell is empty where its figure was not assessed."""
-    names = [field.name for field in fields(RecordingRow) if field.name not in ("intended_use", "page_warnings")]
+    names = [field.name for field in fields(RecordingRow) if field.name not in ("intended_use", *_PAGE_ONLY)]
     text = io.StringIO()
     writer = csv.DictWriter(text, [*names, "problem"], restval="", lineterminator="\n")
     writer.writeheader()
     for row in rows:
         values = {name: value for name, value in asdict(row).items() if name in names}
         rhythms = "; ".join(f"{name} {seconds:g} s" for name, seconds in row.rhythms.items())
-        lists = {"withheld": "; ".join(row.withheld), "warnings": "; ".join(row.warnings), "rhythms": rhythms}
-        writer.writerow(safe_row({**values, **lists, "reviewed": int(row.reviewed)}))
+        lists = {name: "; ".join(getattr(row, name)) for name in ("withheld", "warnings", "rhythms_to_review")}
+        writer.writerow(safe_row({**values, **lists, "rhythms": rhythms, "reviewed": int(row.reviewed)}))
     for failure in failed:
         writer.writerow(safe_row({"file": failure["file"], "problem": failure["problem"]}))
     return text.getvalue()

@@ -10,9 +10,12 @@ from ecgfed.domain.events.rate_episodes import BRADYCARDIA, TACHYCARDIA
 from ecgfed.domain.events.rhythm import Pauses, Rates
 from ecgfed.domain.events.series import Series
 from ecgfed.reports.markup import ELAPSED, PageTimes, per_cent
+from ecgfed.reports.recording_parts import LeadRow
 
 #: So much of a lead that cannot be used is named beside what was not found.
 LEFT_OUT_PERCENT = 10.0
+#: Two shares of the recording that differ by less are written the same.
+_DIFFERS_PERCENT = 0.05
 #: Rhythms that are looked for, beside those of the rate.
 AF, STANDSTILL = tr_later("atrial fibrillation or flutter"), tr_later("standstill")
 #: A mean rate of fewer intervals may be that of one misdetected beat.
@@ -66,7 +69,7 @@ def _counts(ectopy: Ectopy, *, burden: bool) -> str:
         parts += [certain_first(ectopy.runs, "run"), tachycardias]
     if ectopy.couplets:
         parts.append(certain_first(ectopy.couplets, "couplet"))
-    return "; ".join(parts)
+    return tr("; ").join(parts)
 
 
 def certain_first(series: Iterable[Series], noun: str) -> str:
@@ -128,7 +131,7 @@ def rates_text(rates: Rates) -> str | None:
             parts.append(tr("highest not confirmed"))
     if possible:
         parts.append(tr("possibly {rates}", rates=possible))
-    return f"{mean} ({'; '.join(parts)})" if parts else mean
+    return f"{mean} ({tr('; ').join(parts)})" if parts else mean
 
 
 def possible_rates(rates: Rates) -> str:
@@ -163,15 +166,12 @@ _NOT_ASSESSED = {
 }
 
 
-def none_detected(
-    events: Events, duration_s: float, usable_percent: float, fibrillation_from_s: float | None
-) -> str | None:
+def none_detected(events: Events, duration_s: float, fibrillation_from_s: float | None) -> str | None:
     """Return which rhythms were looked for where none was found; None where no beat counts.
 
     Args:
         events: of the recording.
         duration_s: of the recording.
-        usable_percent: of the lead in use.
         fibrillation_from_s: the shortest episode of atrial fibrillation that is detected; None where not assessed.
     """
     assessed = rhythms_assessed(events, duration_s, fibrillation_from_s)
@@ -182,12 +182,23 @@ def none_detected(
         text = tr("no {rhythms} or {last} detected", rhythms=", ".join(first), last=last)
     else:
         text = tr("no {rhythm} detected", rhythm=last)
-    if usable_percent < 100 - LEFT_OUT_PERCENT:
-        text = tr("{text} in the {share:.0%} that can be used", text=text, share=usable_percent / 100)
+    if events.usable_percent < 100 - LEFT_OUT_PERCENT:
+        text = tr("{text} in the {share:.0%} that can be used", text=text, share=events.usable_percent / 100)
     if is_strip(fibrillation_from_s, duration_s):
         text = tr("{text}; none is excluded before or after these {seconds:.0f} s", text=text, seconds=duration_s)
     sentence = _NOT_ASSESSED[AF in assessed, BRADYCARDIA in assessed]
     return tr(sentence, text=text) if sentence else text
+
+
+def with_counted_share(usable: str, lead: LeadRow, events: Events) -> str:
+    """Return the usable time of the lead in use in words, and the share in which beats are counted where it differs.
+
+    It does in possible ventricular flutter or fibrillation, where labels mark no beats, and at calibration pulses.
+    """
+    if abs(events.usable_percent - lead.percent) < _DIFFERS_PERCENT:
+        return usable
+    share = per_cent(events.usable_percent)
+    return tr("{usable}; beats are counted in {share} of the recording", usable=usable, share=share)
 
 
 def longest_text(pauses: Pauses) -> str:
@@ -211,4 +222,4 @@ def pauses_text(pauses: Pauses) -> str:
                 pauses.not_assessed,
             )
         )
-    return "; ".join(parts)
+    return tr("; ").join(parts)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.language import number, tr, translated
+from ecgfed.base.language import number, tr
 from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.waves.points import POINTS
-from ecgfed.reports.markup import NOT_ASSESSED, Cell, PageTimes
+from ecgfed.reports.markup import Cell, PageTimes, not_assessed_text
 
 #: Name of an interval -> its title.
 TITLES = {
@@ -116,18 +116,14 @@ def interval_rows(intervals: NormalIntervals, times: PageTimes) -> Iterator[Sequ
 def overall_text(overall: Overall) -> str:
     """Return an interval of the whole recording in ms, or why it was not assessed."""
     if overall.value is None:
-        return _reason(overall.not_assessed)
+        return not_assessed_text(overall.not_assessed)
     if overall.hours == 1 or overall.lowest is None or overall.highest is None:
         return _with_sd(overall.value, overall.sd)
     return tr("{value:.0f} ({low:.0f} to {high:.0f})", value=overall.value, low=overall.lowest, high=overall.highest)
 
 
 def _text(interval: Measurement) -> str:
-    return _reason(interval.not_assessed) if interval.value is None else _with_sd(interval.value, interval.sd)
-
-
-def _reason(reason: str) -> str:
-    return f"{translated(NOT_ASSESSED)}: {translated(reason)}"
+    return not_assessed_text(interval.not_assessed) if interval.value is None else _with_sd(interval.value, interval.sd)
 
 
 def _with_sd(value: float, sd: float | None) -> str:

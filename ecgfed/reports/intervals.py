@@ -1,7 +1,6 @@
 """PR, QRS, QT and QTc of a recording's average normal beat in each hour, and its ST level as a trend."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ecgfed.base.language import message, tr_later
 from ecgfed.domain.events.figure import Measurement
@@ -14,13 +13,10 @@ from ecgfed.domain.waves.lead import delineate_lead, readable
 from ecgfed.reports.drawing import Reading
 from ecgfed.reports.interval_table import TITLES, HourIntervals, NormalIntervals
 from ecgfed.reports.recording_parts import SHORT_S
-from ecgfed.reports.st_level import st_trend
+from ecgfed.reports.st_level import LOW_CONFIDENCE, MOST_LOW, low_share, st_trend
 from ecgfed.reports.st_trend import StTrend
 
 PACED, NO_NORMAL_BEAT = tr_later("paced rhythm"), tr_later("no normal beat")
-LOW_CONFIDENCE = tr_later("most normal beats are of low confidence")
-#: Share of an hour's normal beats of low confidence above which none of its intervals is assessed.
-_MOST = 0.5
 _LOW_RATE = message("fewer than {fs:g} samples a second", fs=MIN_FS_HZ)
 _CLASSES = ("normal", "normal in fibrillation", "other")
 
@@ -75,15 +71,9 @@ def _intervals(reading: Reading, waves: LabelledWaves) -> NormalIntervals:
     for (start, stop), averages in by_hour.items():
         is_paced = bool(((paced >= start) & (paced < stop)).any())
         inside = waves.usable & (beats.time_s >= start) & (beats.time_s < stop)
-        low = {name: _share(reading, inside & (waves.label == at)) for at, name in enumerate(_CLASSES)}
+        low = {name: low_share(reading, inside & (waves.label == at)) for at, name in enumerate(_CLASSES)}
         hours.append(_hour(start, stop, averages, low, PACED if is_paced else NO_NORMAL_BEAT))
     return NormalIntervals(lead, tuple(hours))
-
-
-def _share(reading: Reading, of: NDArray[np.bool_]) -> float:
-    """Return the share of low confidence among some beats; 0 without any, or where confidence is not assessed."""
-    uncertain = reading.labelled.uncertain
-    return 0.0 if uncertain is None or not of.any() else float(uncertain[of].mean())
 
 
 def _hour(
@@ -100,7 +90,7 @@ def _hour(
     """
     normal, fibrillating = (averages.get(name) for name in _CLASSES[:2])
     chosen = fibrillating if fibrillating is not None and not (normal and normal.averaged) else normal
-    if chosen is None or low[chosen.label] > _MOST:
+    if chosen is None or low[chosen.label] > MOST_LOW:
         reason = without if chosen is None else LOW_CONFIDENCE
         return HourIntervals(start_s, stop_s, 0, dict.fromkeys(TITLES, Measurement(None, None, 0, reason)))
     measured: dict[str, Measurement] = {name: getattr(chosen, name) for name in TITLES}

@@ -35,6 +35,11 @@ def page_text(value: object) -> object:
     return number(value) if isinstance(value, int) else value
 
 
+def not_assessed_text(reason: str) -> str:
+    """Return in the current language that something was not assessed, and why."""
+    return tr("{where}: {reason}", where=translated(NOT_ASSESSED), reason=translated(reason))
+
+
 def clock(seconds: float, digits: int = 1) -> str:
     """Write a time in a recording: ``5:07.3``, from an hour on ``1:05:07.3``."""
     unit = 10**digits

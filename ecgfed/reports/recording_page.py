@@ -6,7 +6,14 @@ from ecgfed.domain.events.kinds import Kind
 from ecgfed.reports.conclusion import CONCLUSION_NOTES
 from ecgfed.reports.event_list import EVENT_HEAD, event_rows, not_listed
 from ecgfed.reports.figures import not_assessed
-from ecgfed.reports.headline import ectopy_headline, longest_text, none_detected, pauses_text, rates_text
+from ecgfed.reports.headline import (
+    ectopy_headline,
+    longest_text,
+    none_detected,
+    pauses_text,
+    rates_text,
+    with_counted_share,
+)
 from ecgfed.reports.interval_table import TITLES, error_text, interval_rows
 from ecgfed.reports.markup import Cell, clock, day_text, joined, minute_text, per_cent, tr_markup
 from ecgfed.reports.recording_parts import LeadRow, RecordingParts
@@ -71,7 +78,7 @@ def _page(parts: RecordingParts) -> str:
         events=parts.events,
         rules=parts.events.rules,
         lead=lead,
-        short=resting_rows(parts, lead, _rhythms(parts, lead)) if short_form else _short(parts, lead),
+        short=resting_rows(parts, lead, _rhythms(parts)) if short_form else _short(parts, lead),
         axes=None if parts.twelve is None else axis_rows(parts.twelve),
         stretches=sorted(sorted(lead.stretches, key=lambda item: item[0] - item[1])[:LISTED]),
         rates=rate_table(parts),
@@ -130,38 +137,36 @@ def _short(parts: RecordingParts, lead: LeadRow) -> list[tuple[str, Cell]]:
     events, times = parts.events, parts.times
     pauses: Cell = None
     if (longest := events.pauses.longest) is not None:
-        text = f"{pauses_text(events.pauses)}; {longest_text(events.pauses)}"
+        text = tr("; ").join((pauses_text(events.pauses), longest_text(events.pauses)))
         pauses = tr_markup("{pauses} at {time}", pauses=text, time=times.moment(longest.start_s))
     for at in events.pauses.not_confirmed:
         text = tr_markup("{value:.2f} s at {time} not confirmed", value=at.value, time=times.moment(at.start_s))
-        pauses = joined(pauses, "; ", text)
+        pauses = joined(pauses, tr("; "), text)
     for at in events.pauses.ends:
         text = tr_markup("no beat for {value:.1f} s from {time}", value=at.value, time=times.moment(at.start_s))
-        pauses = joined(pauses, "; ", text)
+        pauses = joined(pauses, tr("; "), text)
     counted: Cell = number(events.counted)
     if events.counted != events.total:
         counted = tr("{n} counted of {total} found", n=events.counted, total=events.total)
+    usable = tr(
+        "{usable} of {duration} ({share:.2f}%) of {lead}",
+        usable=clock(lead.usable_s),
+        duration=clock(parts.duration_s),
+        share=lead.percent,
+        lead=lead.name,
+    )
     return [
         (tr("Beats"), counted),
         (tr("Heart rate"), rates_text(events.rates)),
         (tr("Pauses"), pauses),
-        (tr("Rhythm"), _rhythms(parts, lead)),
+        (tr("Rhythm"), _rhythms(parts)),
         (tr("Ventricular ectopic beats"), ectopy_headline(events, Kind.VENTRICULAR, times)),
         (tr("Supraventricular ectopic beats"), ectopy_headline(events, Kind.SUPRA, times)),
-        (
-            tr("Usable"),
-            tr(
-                "{usable} of {duration} ({share:.2f}%) of {lead}",
-                usable=clock(lead.usable_s),
-                duration=clock(parts.duration_s),
-                share=lead.percent,
-                lead=lead.name,
-            ),
-        ),
+        (tr("Usable"), with_counted_share(usable, lead, events)),
     ]
 
 
-def _rhythms(parts: RecordingParts, lead: LeadRow) -> Cell:
+def _rhythms(parts: RecordingParts) -> Cell:
     """Return the share of each rhythm but sinus rhythm, its longest episode and its certainty."""
     rhythms: Cell = None
     for rhythm in parts.named_rhythms:
@@ -174,9 +179,9 @@ def _rhythms(parts: RecordingParts, lead: LeadRow) -> Cell:
         )
         if certainty := certainty_text(rhythm):
             text = tr_markup("{rhythm}, certainty {certainty}: to be reviewed", rhythm=text, certainty=certainty)
-        rhythms = text if rhythms is None else joined(rhythms, "; ", text)
+        rhythms = text if rhythms is None else joined(rhythms, tr("; "), text)
     if rhythms is None:
-        rhythms = none_detected(parts.events, parts.duration_s, lead.percent, parts.fibrillation_from_s)
+        rhythms = none_detected(parts.events, parts.duration_s, parts.fibrillation_from_s)
     if rhythms is None:
         return None
     if any(rhythm.rhythm == "paced" and rhythm.source == "signal" for rhythm in parts.rhythms):

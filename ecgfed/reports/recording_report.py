@@ -179,9 +179,8 @@ def parts_of(
         intervals, st = measured.result()
         sheet, data["twelve"] = (None, None) if drawing.twelve is None else twelve_lead_sheet(drawing, intervals)
     leads = lead_rows(reading)
-    (lead,) = (row for row in leads if row.name == recording.lead)
     from_s = labelled.fibrillation_from_s
-    drafted = reading.events, rhythms, recording.duration_s, lead.name, lead.percent, from_s
+    drafted = reading.events, rhythms, recording.duration_s, recording.lead, from_s
     with page_language("en"):
         english_draft = conclusion_draft(*drafted)
     return RecordingParts(

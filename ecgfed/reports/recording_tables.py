@@ -35,7 +35,7 @@ def _rate(times: PageTimes, at: At | None, possible: At | None = None, *, minute
         return text, where
     of = translated(NOT_ASSESSED) if text is None else text
     text = tr("{rate}; possibly {possible:.0f}/min", rate=of, possible=possible.value)
-    return text, joined(where, "; " if where else "", times.moment(possible.start_s, digits=1))
+    return text, joined(where, tr("; ") if where else "", times.moment(possible.start_s, digits=1))
 
 
 def _confirmed(text: str, at: At) -> str:
@@ -44,7 +44,7 @@ def _confirmed(text: str, at: At) -> str:
 
 def _positions(times: PageTimes, intervals: Sequence[At]) -> Markup:
     """Return where intervals begin, as links."""
-    return joined(*(joined("; " if at else "", times.moment(gap.start_s)) for at, gap in enumerate(intervals)))
+    return joined(*(joined(tr("; ") if at else "", times.moment(gap.start_s)) for at, gap in enumerate(intervals)))
 
 
 def rate_table(parts: RecordingParts) -> list[Sequence[Cell]]:
@@ -129,7 +129,9 @@ def variability_table(parts: RecordingParts) -> list[Sequence[Cell]]:
             "; {n} more are left out: not in sinus rhythm",
             hrv.other_rhythm,
         )
-    if hrv.mean_nn_ms is None:
+    if hrv.low_confidence:
+        nn += tr("; most of their beats are of low confidence: not assessed")
+    elif hrv.mean_nn_ms is None:
         nn += trn(
             "; below {n} interval it is not assessed", "; below {n} intervals it is not assessed", rules.hrv_intervals
         )

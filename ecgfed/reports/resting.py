@@ -4,9 +4,9 @@ from ecgfed.base.language import tr, tr_later, translated
 from ecgfed.domain.events.axis import AXES, axis_word
 from ecgfed.domain.events.beats import Beats
 from ecgfed.domain.events.kinds import Kind
-from ecgfed.reports.headline import ectopy_headline, rates_text
+from ecgfed.reports.headline import ectopy_headline, rates_text, with_counted_share
 from ecgfed.reports.interval_table import TITLES, overall_text
-from ecgfed.reports.markup import NOT_ASSESSED, Cell, joined
+from ecgfed.reports.markup import Cell, joined, not_assessed_text
 from ecgfed.reports.recording_parts import LeadRow, RecordingParts, TwelveLeadPage
 
 #: Intervals between normal beats that differ by more are irregular (sinus arrhythmia: more than 0.12 s).
@@ -38,7 +38,7 @@ def resting_rows(parts: RecordingParts, lead: LeadRow, rhythms: Cell) -> list[tu
     usable = tr(
         "{seconds:.1f} of {total:.1f} s of {lead}", seconds=lead.usable_s, total=parts.duration_s, lead=lead.name
     )
-    return [*rows, (tr("Usable"), usable)]
+    return [*rows, (tr("Usable"), with_counted_share(usable, lead, parts.events))]
 
 
 def axis_rows(twelve: TwelveLeadPage) -> list[tuple[str, Cell]]:
@@ -47,7 +47,7 @@ def axis_rows(twelve: TwelveLeadPage) -> list[tuple[str, Cell]]:
     for name, title in AXES.items():
         axis = twelve.axes[name]
         if axis.value is None:
-            rows.append((translated(title), f"{translated(NOT_ASSESSED)}: {translated(axis.not_assessed)}"))
+            rows.append((translated(title), not_assessed_text(axis.not_assessed)))
         else:
             word = f", {translated(axis_word(axis.value))}" if name == "qrs_axis_deg" else ""
             rows.append((translated(title), f"{round(axis.value)}°{word}".replace("-", "\N{MINUS SIGN}")))
@@ -80,7 +80,7 @@ def _rhythm(parts: RecordingParts, rhythms: Cell) -> Cell:
         )
     if rhythms is None and known:
         rhythms = tr("other rhythms not assessed")
-    return joined("; ".join(known), "; " if known else "", rhythms)
+    return joined(tr("; ").join(known), tr("; ") if known else "", rhythms)
 
 
 def rr_range_s(beats: Beats) -> tuple[float, float] | None:

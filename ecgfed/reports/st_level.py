@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ecgfed.base.language import tr_later
 from ecgfed.domain.events.figure import Measurement
@@ -12,6 +13,8 @@ from ecgfed.reports.st_trend import MOST_ERROR_MV, SEGMENT_S, StSegment, StTrend
 
 #: The class whose beats are averaged, and why a segment without any has no level.
 NORMAL_CODE, NO_BEAT = "N", tr_later("no beat of class N")
+#: Why nothing is measured of normal beats of which more than ``MOST_LOW`` are of low confidence.
+LOW_CONFIDENCE, MOST_LOW = tr_later("most normal beats are of low confidence"), 0.5
 _CLASSES = ("N", "N in fibrillation", "other")
 
 
@@ -34,7 +37,10 @@ def st_trend(reading: Reading, waves: LabelledWaves) -> StTrend:
     of_class = replace(waves, label=label, classes=_CLASSES)
     for average in average_beats(recording, recording.lead, of_class, bin_s=SEGMENT_S):
         if average.label == _CLASSES[0]:
-            levels[average.start_s] = _certain(average.st_mv)
+            start, stop = (int(at * recording.fs_hz) for at in (average.start_s, average.start_s + SEGMENT_S))
+            averaged = waves.usable & (label == 0) & (labelled.sample >= start) & (labelled.sample < stop)
+            low = low_share(reading, averaged) > MOST_LOW
+            levels[average.start_s] = _none(LOW_CONFIDENCE) if low else _certain(average.st_mv)
         elif average.label == _CLASSES[1]:
             levels.setdefault(average.start_s, _none(FIBRILLATION))
     starts = SEGMENT_S * np.arange(np.ceil(recording.duration_s / SEGMENT_S))
@@ -45,6 +51,12 @@ def st_trend(reading: Reading, waves: LabelledWaves) -> StTrend:
             for start in starts.tolist()
         ),
     )
+
+
+def low_share(reading: Reading, of: NDArray[np.bool_]) -> float:
+    """Return the share of low confidence among some beats; 0 without any, or where confidence is not assessed."""
+    uncertain = reading.labelled.uncertain
+    return 0.0 if uncertain is None or not of.any() else float(uncertain[of].mean())
 
 
 def _none(reason: str, beats: int = 0) -> Measurement:

@@ -9,7 +9,7 @@ import numpy as np
 from ecgfed.base.language import number, tr, tr_later, translated
 from ecgfed.domain.events.figure import Figure, Measurement
 from ecgfed.domain.waves.points import LEVEL_S, ST_S
-from ecgfed.reports.markup import NOT_ASSESSED, Cell, PageTimes
+from ecgfed.reports.markup import Cell, PageTimes, not_assessed_text
 
 #: Seconds of a segment, whose normal beats are averaged.
 SEGMENT_S = 300.0
@@ -131,7 +131,7 @@ def st_rows(trend: StTrend, times: PageTimes) -> Iterator[Sequence[Cell]]:
                 lost.get(segment.level.not_assessed, 0.0) + segment.stop_s - segment.start_s
             )
     for reason, seconds in lost.items():
-        why = f"{translated(NOT_ASSESSED)}: {translated(reason)}"
+        why = not_assessed_text(reason)
         yield why, "-", "-", "-", "-", tr("{minutes:.0f} min", minutes=seconds / 60)
 
 

@@ -270,8 +270,8 @@ def _joined(strips: Sequence[SelectedStrip]) -> tuple[SelectedStrip, ...]:
             joined.append(strip)
             continue
         earlier = joined[index]
-        title = f"{earlier.title}; {uncapitalized(strip.title)}"
-        caption = "; ".join(dict.fromkeys(part for part in (earlier.caption, strip.caption) if part))
+        title = tr("; ").join((earlier.title, uncapitalized(strip.title)))
+        caption = tr("; ").join(dict.fromkeys(part for part in (earlier.caption, strip.caption) if part))
         spans = tuple(dict.fromkeys([*earlier.spans, *strip.spans]))
         printed = earlier.printed or strip.printed
         joined[index] = replace(earlier, title=title, caption=caption, spans=spans, printed=printed)

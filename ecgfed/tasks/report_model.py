@@ -83,7 +83,7 @@ def _scores(manifest: Mapping[str, object], patient: str | None) -> list[tuple[s
             for name, what in names.items()
             if isinstance(run.get(name), float)
         ]
-        rows.append((tr("Scored on its cohort"), "; ".join(parts) or tr("not scored")))
+        rows.append((tr("Scored on its cohort"), tr("; ").join(parts) or tr("not scored")))
     if patient is None:
         rows.append((tr("Scored on this patient"), tr("not scored: it is not a personal model")))
     return rows
@@ -105,7 +105,7 @@ def _unseen(bundle: Bundle) -> list[tuple[str, str]]:
         for row in card["unseen"]
     ]
     text = tr("sensitivity / positive predictivity in percent, by models trained in the same way without them")
-    return [(tr("On unseen patients"), f"{text}; {'; '.join(rows)} ({SHIPPED}/{CARD})")]
+    return [(tr("On unseen patients"), f"{tr('; ').join((text, *rows))} ({SHIPPED}/{CARD})")]
 
 
 def _certainty(bundle: Bundle, patient: str | None) -> list[tuple[str, str]]:

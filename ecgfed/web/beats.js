@@ -11,6 +11,7 @@ const EcgBeats = (() => {
   const FAST_PER_MIN = 220;
   const RATE_APART = 0.1;
   const UNUSABLE_SHARE = 0.1;
+  const LOW_SHARE = 0.5;
 
   /** Return the sum as numpy computes it: halves are summed separately, so that large sums lose few digits. */
   function sum(values, start = 0, count = values.length - start) {
@@ -327,8 +328,15 @@ const EcgBeats = (() => {
     }
     const nn = chosen(rr, normal).map((value) => 1000 * value);
     const total = sum(nn);
-    const result = { intervals: nn.length, seconds: total / 1000, mean_nn_ms: null, sdnn_ms: null, rmssd_ms: null, other_rhythm: other };
-    if (nn.length < rules.hrv_intervals) return result;
+    let [ends, uncertain] = [0, 0];
+    for (let i = 0; i < beats.count; i += 1) {
+      if (!normal[i] && !normal[i - 1]) continue;
+      ends += 1;
+      if (beats.uncertain && beats.uncertain[i]) uncertain += 1;
+    }
+    const low = uncertain > LOW_SHARE * ends;
+    const result = { intervals: nn.length, seconds: total / 1000, mean_nn_ms: null, sdnn_ms: null, rmssd_ms: null, other_rhythm: other, low_confidence: low };
+    if (low || nn.length < rules.hrv_intervals) return result;
     const mean = total / nn.length;
     const squares = [];
     for (let i = 0; i + 1 < normal.length; i += 1) if (normal[i] && normal[i + 1]) squares.push((1000 * (rr[i + 1] - rr[i])) ** 2);

@@ -300,8 +300,8 @@ const EcgPaper = (() => {
     if (spans.length) parts.push(spans.join(", "));
     const count = trn("{n} beat", "{n} beats", beats.length);
     if (marked) parts.push(tr("{beats}, the one asked about at {time}", { beats: count, time: clock(strip.start_s + marked.sample / strip.fs) }));
-    else parts.push(beats.length ? `${count}: ${beats.join(" ")}` : tr("no beats"));
-    return parts.join("; ");
+    else parts.push(beats.length ? tr("{where}: {reason}", { where: count, reason: beats.join(" ") }) : tr("no beats"));
+    return parts.filter(Boolean).join(tr("; "));
   }
 
   const DEFAULTS = { mm_per_s: 25, mm_per_unit: 10, pulse: true, intervals: true, seconds: true, maxUnits: 4 };
@@ -335,7 +335,7 @@ const EcgPaper = (() => {
     const { scale, leads, beats, left, heights, height, width, spans, rows, above, wide, high } = layoutOf(strip, options);
     const id = (drawn += 1);
     const size = { viewBox: `0 0 ${wide} ${high.toFixed(2)}`, width: `${wide}mm`, height: `${high.toFixed(2)}mm` };
-    const description = options.name ? `${options.name}: ${described(strip, leads)}` : described(strip, leads);
+    const description = options.name ? tr("{where}: {reason}", { where: options.name, reason: described(strip, leads) }) : described(strip, leads);
     const svg = make("svg", { ...size, class: "ecg-paper", role: "img", "aria-label": description });
     const defs = hatching(svg, `paper-hatch-${id}`);
     make("rect", { x: 0, y: above, width: wide, height, class: "paper-sheet" }, svg);

@@ -42,7 +42,7 @@ const EcgReport = (() => {
     const alone = () => tr(", {leads} alone", { leads: drawn.leads.map((lead) => lead.name).join(", ") });
     const leads = drawn.leads.length < strip.leads.length ? alone() : "";
     const stated = figure.parentElement.querySelector(".printed");
-    if (stated) stated.textContent = `; ${scale.mm_per_s || 25} mm/s, ${scale.mm_per_unit || 10} mm/mV${leads}`;
+    if (stated) stated.textContent = `${tr("; ")}${scale.mm_per_s || 25} mm/s, ${scale.mm_per_unit || 10} mm/mV${leads}`;
     // on a narrow screen the strip overflows: scroll to its event
     const event = strip.spans.find((span) => span.kind !== "unusable");
     if (event && figure.scrollWidth > figure.clientWidth) {
@@ -243,7 +243,7 @@ const EcgReport = (() => {
       return review ? tr("{event} to review", { event }) : event;
     });
     const events = Array.from(new Set(names), (name) => `, ${name}`);
-    return `${times}: ${rate}; ${beats.length ? beats.join(", ") : tr("no beats")}${bad}${events.join("")}`;
+    return tr("{where}: {reason}", { where: times, reason: `${[rate, beats.length ? beats.join(", ") : tr("no beats")].join(tr("; "))}${bad}${events.join("")}` });
   }
 
   function select(i, moved = true) {

@@ -17,7 +17,7 @@ const EcgTables = (() => {
   function firstOf(series, noun) {
     if (!series.length) return tr("none");
     const first = [...series].sort((a, b) => a.review - b.review || a.start_s - b.start_s)[0];
-    return [`${W.certainFirst(series, noun)}; `, ...review(first, trParts("first at {time}", { time: W.moment(first.start_s) }))];
+    return [`${W.certainFirst(series, noun)}${tr("; ")}`, ...review(first, trParts("first at {time}", { time: W.moment(first.start_s) }))];
   }
 
   function longestOf(series) {
@@ -25,7 +25,7 @@ const EcgTables = (() => {
     const certain = series.filter((item) => !item.review);
     const top = W.highestOf(certain.length ? certain : series, "beats");
     const longest = trParts("{beats} at {time}", { beats: bound(top, W.comma(top.beats)), time: W.moment(top.start_s) });
-    return [`${W.certainFirst(series, "episode")}; `, ...review(top, longest)];
+    return [`${W.certainFirst(series, "episode")}${tr("; ")}`, ...review(top, longest)];
   }
 
   function runText(run) {
@@ -43,7 +43,7 @@ const EcgTables = (() => {
     const doubtful = W.highestOf(runs.filter((run) => run.review), name);
     if (!certain) return runText(doubtful);
     if (!doubtful || doubtful[name] <= certain[name]) return runText(certain);
-    return [...runText(certain), "; ", ...runText(doubtful)];
+    return [...runText(certain), tr("; "), ...runText(doubtful)];
   }
 
   function busiestHour(counts, word) {
@@ -105,13 +105,14 @@ const EcgTables = (() => {
     const withheld = ({ word }) => word !== undefined && word in counts.withheld;
     const confidence = labelled.uncertain !== null;
     const rows = of.filter(({ beats }) => beats).map((row) => {
-      const name = row.name === row.code ? "" : row.name + (row.meaning ? ": " : "");
+      const both = () => (row.meaning ? tr("{where}: {reason}", { where: row.name, reason: row.meaning }) : row.name);
+      const meaning = row.name === row.code ? row.meaning : both();
       let [beats, share] = [W.comma(row.beats), W.perCent((100 * row.beats) / counts.counted)];
       if (withheld(row) && !(row.word in counts.to_review)) [beats, share] = [tr("withheld"), "-"];
       else if (C.withholds(page.rules, row.uncertain || 0, row.beats)) [beats, share] = [tr("about {n}, to review", { n: row.beats }), "-"];
-      return [row.code, name + row.meaning, beats, share, ...(confidence ? [W.comma(row.uncertain)] : [])];
+      return [row.code, meaning, beats, share, ...(confidence ? [W.comma(row.uncertain)] : [])];
     });
-    const none = of.filter((row) => !row.beats && !(counts.counted && withheld(row))).map((row) => `${row.code} ${row.meaning || row.name}`).join("; ");
+    const none = of.filter((row) => !row.beats && !(counts.counted && withheld(row))).map((row) => `${row.code} ${row.meaning || row.name}`).join(tr("; "));
     const values = { classes: none };
     const nothing = none ? tr("None detected of: {classes}.", values) : "";
     const absent = counts.counted ? nothing : tr("No beat was counted: whether there is any of these is not assessed: {classes}.", values);

@@ -61,8 +61,8 @@ const EcgTwelve = (() => {
 
   function describe(strip, rows, rhythm) {
     const labels = strip.beats.map((beat) => (beat.uncertain ? tr("{label} uncertain", { label: beat.label }) : beat.label));
-    const leads = rows.map((row) => row.join(" ")).join("; ");
-    const beats = labels.length ? `${trn("{n} beat", "{n} beats", labels.length)}: ${labels.join(" ")}` : tr("no beats");
+    const leads = rows.map((row) => row.join(" ")).join(tr("; "));
+    const beats = labels.length ? tr("{where}: {reason}", { where: trn("{n} beat", "{n} beats", labels.length), reason: labels.join(" ") }) : tr("no beats");
     const values = { seconds: COLUMN_S, time: EcgPaper.clock(strip.start_s), leads, rhythm, beats };
     return tr("Twelve leads, {seconds:g} s each, from {time}: {leads}; rhythm strip {rhythm}; {beats}", values);
   }

@@ -78,7 +78,7 @@ const EcgWords = (() => {
     }
     if (possible) parts.push(tr("possibly {rates}", { rates: possible }));
     const mean = perMin(rates.mean);
-    return parts.length ? `${mean} (${parts.join("; ")})` : mean;
+    return parts.length ? `${mean} (${parts.join(tr("; "))})` : mean;
   }
 
   function pausesText(pauses) {
@@ -87,16 +87,16 @@ const EcgWords = (() => {
     if (pauses.not_assessed) {
       parts.push(trn("{n} more touches an unusable stretch: not assessed", "{n} more touch an unusable stretch: not assessed", pauses.not_assessed));
     }
-    return parts.join("; ");
+    return parts.join(tr("; "));
   }
 
   function pausesShort(pauses) {
     let cell = null;
-    const add = (parts) => (cell = joined(cell === null ? [null] : cell, "; ", ...parts));
+    const add = (parts) => (cell = joined(cell === null ? [null] : cell, tr("; "), ...parts));
     if (pauses.longest) {
       const { value, confirmed } = pauses.longest;
       const longest = confirmed ? tr("longest interval {value:.2f} s", { value }) : tr("longest interval not confirmed: {value:.2f} s or more", { value });
-      cell = trParts("{pauses} at {time}", { pauses: `${pausesText(pauses)}; ${longest}`, time: moment(pauses.longest.start_s) });
+      cell = trParts("{pauses} at {time}", { pauses: [pausesText(pauses), longest].join(tr("; ")), time: moment(pauses.longest.start_s) });
     }
     for (const at of pauses.not_confirmed) add(trParts("{value:.2f} s at {time} not confirmed", { value: at.value, time: moment(at.start_s) }));
     for (const at of pauses.ends) add(trParts("no beat for {value:.1f} s from {time}", { value: at.value, time: moment(at.start_s) }));
@@ -117,7 +117,7 @@ const EcgWords = (() => {
       parts.push(certainFirst(ectopy.runs, "run"), fastest ? tr("{runs} (fastest {rate:.0f}/min)", { runs, rate: fastest.per_min }) : runs);
     }
     if (ectopy.couplets.length) parts.push(certainFirst(ectopy.couplets, "couplet"));
-    return parts.join("; ");
+    return parts.join(tr("; "));
   }
 
   function candidates(ectopy) {
@@ -174,7 +174,7 @@ const EcgWords = (() => {
       const certainty = certaintyText(rhythm);
       return certainty ? trParts("{rhythm}, certainty {certainty}: to be reviewed", { rhythm: cell, certainty }) : cell;
     });
-    const episodes = parts.length ? parts.reduce((all, part) => [...all, "; ", ...part]) : noneDetected(counts, page);
+    const episodes = parts.length ? parts.reduce((all, part) => [...all, tr("; "), ...part]) : noneDetected(counts, page);
     if (episodes === null) return null;
     const paced = counts.rhythms.some((rhythm) => rhythm.rhythm === "paced" && rhythm.source === "signal");
     const rhythms = paced ? trParts("{rhythms}; atrial fibrillation is not assessed where the rhythm is paced", { rhythms: episodes }) : episodes;
@@ -193,7 +193,7 @@ const EcgWords = (() => {
     ];
   }
 
-  const positions = (intervals) => intervals.flatMap((gap, i) => [i ? "; " : "", moment(gap.start_s)]);
+  const positions = (intervals) => intervals.flatMap((gap, i) => [i ? tr("; ") : "", moment(gap.start_s)]);
   const confirmed = (value, at) => (at.confirmed ? value : tr("{value}, not confirmed", { value }));
   const secondsOf = (seconds) => tr("{seconds:.2f} s", { seconds });
   const andMore = (listed, n) => (n > 0 ? trParts("{listed} and {n} more", { listed, n }) : listed);
@@ -203,7 +203,7 @@ const EcgWords = (() => {
     let where = at ? [moment(at.start_s, minute ? 0 : 1)] : [];
     if (possible) {
       text = tr("{rate}; possibly {possible:.0f}/min", { rate: text === null ? notAssessed() : text, possible: possible.value });
-      where = [...where, where.length ? "; " : "", moment(possible.start_s)];
+      where = [...where, where.length ? tr("; ") : "", moment(possible.start_s)];
     }
     return [text, where];
   }
@@ -235,7 +235,7 @@ const EcgWords = (() => {
 
   function variability(counts, page, labelled) {
     const ms = (value) => (value === null ? null : tr("{value:.0f} ms", { value }));
-    const { mean_nn_ms: mean, sdnn_ms: sdnn, rmssd_ms: rmssd, intervals, seconds, other_rhythm: other } = counts.variability;
+    const { mean_nn_ms: mean, sdnn_ms: sdnn, rmssd_ms: rmssd, intervals, seconds, other_rhythm: other, low_confidence: low } = counts.variability;
     const { rules } = page;
     let nn = trn(
       "{n} interval between two normal beats ({classes}), {time} in all, of {low:g} to {high:g} s, none of it unusable",
@@ -244,7 +244,8 @@ const EcgWords = (() => {
       { classes: labelled.codes.filter((_, i) => labelled.kinds[i] === 0).join(", ") || tr("no class is"), time: clock(seconds, 0), low: rules.nn_min_s, high: rules.nn_max_s },
     );
     if (other) nn += trn("; {n} more is left out: not in sinus rhythm", "; {n} more are left out: not in sinus rhythm", other);
-    if (mean === null) nn += trn("; below {n} interval it is not assessed", "; below {n} intervals it is not assessed", rules.hrv_intervals);
+    if (low) nn += tr("; most of their beats are of low confidence: not assessed");
+    else if (mean === null) nn += trn("; below {n} interval it is not assessed", "; below {n} intervals it is not assessed", rules.hrv_intervals);
     if (page.paced && labelled.provisional) nn += tr("; the rhythm is paced, and a model calls paced beats normal: do not read it");
     return [[tr("Mean NN"), ms(mean), nn], ["SDNN", ms(sdnn)], ["RMSSD", ms(rmssd)]];
   }
@@ -272,13 +273,13 @@ const EcgWords = (() => {
   /** Return the name of an event; of a patient event with its text and what is around it. */
   function eventName(event) {
     if (event.kind !== "patient event") return tr(event.name);
-    const name = event.text ? `${tr(event.name)}: ${event.text}` : tr(event.name);
+    const name = event.text ? tr("{where}: {reason}", { where: tr(event.name), reason: event.text }) : tr(event.name);
     return tr("{event}; within {seconds:g} s: {context}", { event: name, seconds: AROUND_S, context: event.context_text });
   }
 
   function events(counts) {
     return counts.events.map((event) => {
-      const length = secondsOf(event.stop_s - event.start_s);
+      const length = secondsOf(Math.round(1e6 * (event.stop_s - event.start_s)) / 1e6);
       return [
         eventName(event),
         [moment(event.start_s)],

@@ -1,6 +1,7 @@
 """Counts by hand: beats at stated times, with stated labels, and what they add up to."""
 
 import dataclasses
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -138,6 +139,11 @@ def test_variability_by_hand() -> None:
     assert variability(beats_of("NNNN", [0.8, 0.9, 1.0]), RULES).sdnn_ms is None
     assert normal_intervals(beats_of("NNNN", [0.29, 2.01, 2.0]), RULES).tolist() == [False, False, True]
     assert variability(beats_of("/" * 40), RULES).intervals == 0
+    half, most = (variability(replace(beats_of("NNNN"), uncertain=np.arange(4) < low), rules) for low in (2, 3))
+    assert (half.mean_nn_ms, half.low_confidence) == (pytest.approx(1000), False)
+    assert (most.intervals, most.mean_nn_ms, most.sdnn_ms, most.low_confidence) == (3, None, None, True)
+    # a ventricular beat of low confidence is at the end of none
+    assert not variability(replace(beats_of("NNNNV"), uncertain=np.arange(5) > 1), rules).low_confidence
     apart = variability(beats_of("NNVNNVNN"), rules)
     assert (apart.intervals, apart.sdnn_ms, apart.rmssd_ms) == (3, pytest.approx(0.0), None)
 

@@ -89,7 +89,7 @@ def test_it_is_never_surer_than_the_figures(seed: int) -> None:
     ],
 )
 def test_the_underlying_rhythm(report: RecordingReport, rhythm: RhythmEpisodes, first: str, third: str) -> None:
-    lines = conclusion_draft(report.parts.events, [rhythm], HUNDRED_S, "II", 100.0, 30.0)
+    lines = conclusion_draft(report.parts.events, [rhythm], HUNDRED_S, "II", 30.0)
     assert first in lines[0]
     assert third in lines[2]
     assert ("No atrial fibrillation" in lines[2]) == (not rhythm.rhythm.startswith("AF"))
@@ -100,7 +100,7 @@ def test_nothing_is_known_of_fibrillation_in_a_paced_recording_or_where_it_is_no
 ) -> None:
     paced = RhythmEpisodes("paced", ((0.0, 10.0),))
     for rhythms, from_s in (([paced], 30.0), ([], None)):
-        limits = conclusion_draft(report.parts.events, rhythms, HUNDRED_S, "II", 100.0, from_s)[2]
+        limits = conclusion_draft(report.parts.events, rhythms, HUNDRED_S, "II", from_s)[2]
         assert "No atrial fibrillation" not in limits
         assert "Atrial fibrillation not assessed" in limits
 

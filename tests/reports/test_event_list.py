@@ -13,7 +13,7 @@ from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.patient_event import PatientEvent
 from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.reports.event_list import event_list, event_rows, not_listed
-from ecgfed.reports.recording_parts import Drawn
+from ecgfed.reports.recording_parts import Drawn, ListedEvent
 from ecgfed.reports.recording_report import RecordingReport
 
 TIMES_S = [1.0, 2.0, 3.0, 3.4, 3.8, 4.2, 5.2, 9.2, 10.2]
@@ -78,6 +78,14 @@ def test_page_and_json_hold_every_event(records: Path) -> None:
         assert f'data-at="{event.start_s:.3f}"' in report.html
         if event.strip is not None:
             assert f'id="strip-{event.strip}"' in report.html
+
+
+def test_a_pause_is_as_long_in_the_list_as_in_the_headline(records: Path) -> None:
+    """Differences of times have other last digits: a pause of 1,359 samples at 360 Hz was 3.77 s and 3.78 s."""
+    parts = ecgfed.report(records / "p1", labels=records / "p1.atr").parts
+    starts = [start / 360 for start in range(0, 700_000, 7_001)]
+    pauses = tuple(ListedEvent("pause", "pause", at, (round(360 * at) + 1359) / 360) for at in starts)
+    assert {row[2] for row in event_rows(replace(parts, event_list=pauses))} == {f"{1359 / 360:.2f} s"}
 
 
 def test_a_run_with_a_wave_that_may_be_a_beat_says_so() -> None:

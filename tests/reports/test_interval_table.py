@@ -148,7 +148,7 @@ def test_codes_of_loinc_are_only_of_what_they_mean(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("share", "assessed"), [(0.4, True), (0.6, False)])
-def test_beats_of_low_confidence_have_no_intervals(share: float, assessed: bool) -> None:
+def test_beats_of_low_confidence_have_no_intervals_no_st_level_and_no_variability(share: float, assessed: bool) -> None:
     """The beats are labelled normal; where most are not surely so, nothing is said of the average normal beat."""
     recording, r_samples = recorded(Beat(), fs_hz=360.0, rr_s=np.full(BEATS, 0.8))
     beats = np.arange(len(r_samples))
@@ -157,7 +157,11 @@ def test_beats_of_low_confidence_have_no_intervals(share: float, assessed: bool)
         (Kind.NORMAL,), uncertain=beats % 10 < 10 * share,
     )  # fmt: skip
     quality = {recording.lead: LeadQuality(recording.samples, recording.fs_hz, ())}
-    intervals, _ = intervals_and_st(reading_of(recording, quality, labelled, EventRules()))
+    reading = reading_of(recording, quality, labelled, EventRules())
+    intervals, st = intervals_and_st(reading)
     overall_qt = intervals.overall("qt_ms")
     assert (overall_qt.value is not None) is assessed
     assert ("low confidence" in overall_qt.not_assessed) is not assessed
+    assert bool(st.levels_mv) is assessed
+    assert ("low confidence" in st.reason) is not assessed
+    assert (reading.events.variability.sdnn_ms is not None) is assessed

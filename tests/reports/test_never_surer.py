@@ -15,6 +15,7 @@ import ecgfed
 from ecgfed.domain.events.rhythm import Rates, RhythmEpisodes
 from ecgfed.reports.conclusion import SENTENCES
 from ecgfed.reports.figures import figures
+from ecgfed.reports.folder_index import RecordingRow, cells_of
 from ecgfed.reports.headline import rates_text
 from ecgfed.reports.recording_report import RecordingReport
 
@@ -52,6 +53,16 @@ def test_a_report_states_what_the_detector_judged(seconds: float, atrial: bool) 
         assert text.count("No atrial fibrillation ") == 1
         assert text.count(f"{seconds:.0f} s") == (2 if seconds <= 61 else 0)
         assert ("none excluded before or after" in text) == ("nothing is known" in figure.remark) == (seconds <= 61)
+
+
+@pytest.mark.parametrize(("seconds", "atrial"), [(8.9, False), (40.0, True), (40.0, False)])
+def test_the_index_of_a_folder_is_no_surer_than_the_report(seconds: float, atrial: bool) -> None:
+    row = RecordingRow.of(ecgfed.report(joined(300.0, (seconds, atrial))[0]).parts, "a", "a.html")
+    text = str(cells_of(row)[4][0])
+    assert row.rhythms_to_review == list(row.rhythms) * atrial
+    assert text.count("(to review)") == len(row.rhythms_to_review) == atrial
+    assert ("not assessed" in text) == (seconds < 9)
+    assert ("no atrial fibrillation or flutter" in text) == (seconds > 9 and not atrial)
 
 
 @pytest.mark.parametrize("seconds", [20.0, 100.0])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from conftest import synthetic_signal
 from numpy.typing import NDArray
+from page_cells import Cells
 from support import Recorder
 
 import ecgfed
@@ -50,6 +51,17 @@ def test_report_warns_and_counts_nothing_there(between: Recording) -> None:
     assert told["rates"]["highest"]["value"] < 90
     assert told["pauses"]["found"] == []
     assert "possible ventricular flutter or fibrillation" in report.html.lower()
+
+
+def test_the_conclusion_states_the_share_that_is_in_no_count(between: Recording) -> None:
+    """The waves can be read, so the lead is usable there, but nothing is counted: 30 of 94 s, as the hours have it."""
+    report, told = reported(between)
+    counted_s = sum(hour.usable_s for hour in report.parts.events.hours)
+    lost = 1 - counted_s / told["duration_s"]
+    assert lost == pytest.approx(30 / 94, abs=0.05)
+    assert told["usable_s"]["MLII"] == pytest.approx(told["duration_s"], abs=1)
+    assert f"{lost:.1%} of MLII is not usable and in no count" in report.parts.draft[2]
+    assert f"{1 - lost:.1%} of the recording" in Cells(report.html).facts["Usable"]
 
 
 def test_predict_warns(between: Recording) -> None:

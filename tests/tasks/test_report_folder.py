@@ -260,12 +260,14 @@ def row(file: str, *, percent: float | None, usable_s: float, rate: float | None
         90,
         rate,
         {"AF or flutter": 30.0},
+        ["AF or flutter"],
         *counts,
         0,
         0.0,
         [],
         texts,
         "Research.",
+        "AF or flutter (to review) 0:30",
         texts,
     )
 

@@ -27,7 +27,10 @@ REASONS: dict[str, tuple[str, str]] = {
     "removed": (tr_later("that a reviewer removed"), ""),
     "poor_lead": (tr_later("of leads half of whose beats lie in stretches of poor quality"), ""),
     "unmarked": (tr_later("where the labels mark no beats"), tr_later("see the labels' flutter and shutdown marks")),
-    "poor_quality": ("in stretches of poor quality", f"see 'ecgfed inspect', or train without {param('leave_out')}"),
+    "poor_quality": (
+        tr_later("in stretches of poor quality"),
+        message("see 'ecgfed inspect', or train without {option}", option=param("leave_out")),
+    ),
     "no_annotation": (
         "detected where no beat is annotated",
         f"check the annotation, or use {param('peaks')} annotated",

@@ -54,6 +54,11 @@ class Events:
         """Ventricular and supraventricular ectopy."""
         return {Kind.VENTRICULAR: self.ventricular, Kind.SUPRA: self.supra}
 
+    @property
+    def usable_percent(self) -> float:
+        """Share of the recording outside unusable stretches, in which beats are counted, in percent."""
+        return 100 * sum(hour.usable_s for hour in self.hours) / self.hours[-1].stop_s
+
 
 def find_events(
     beats: Beats,

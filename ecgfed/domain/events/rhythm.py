@@ -349,6 +349,11 @@ SINUS_RHYTHMS = frozenset(
 )  # fmt: skip
 
 
+#: Share of low confidence among the beats of NN intervals above which no variability is measured: whether they are
+#: normal is not known well enough.
+LOW_SHARE = 0.5
+
+
 @dataclass(frozen=True)
 class Variability:
     """Heart rate variability over normal-to-normal (NN) intervals (Task Force, Circulation 93:1043-1065, 1996).
@@ -356,10 +361,11 @@ class Variability:
     Attributes:
         intervals: number of NN intervals.
         seconds: their total length.
-        mean_nn_ms: their mean; None, as the rest, with fewer than ``hrv_intervals``.
+        mean_nn_ms: their mean; None, as the rest, with fewer than ``hrv_intervals``, or of low confidence.
         sdnn_ms: their sample standard deviation.
         rmssd_ms: root mean square of differences of successive NN intervals; None without any.
         other_rhythm: number of intervals that would be among them, but for a rhythm that is not the sinus node's.
+        low_confidence: whether more than ``LOW_SHARE`` of their beats are of low confidence.
     """
 
     intervals: int
@@ -368,6 +374,7 @@ class Variability:
     sdnn_ms: float | None
     rmssd_ms: float | None
     other_rhythm: int = 0
+    low_confidence: bool = False
 
 
 def normal_intervals(beats: Beats, rules: EventRules) -> Mask:
@@ -391,8 +398,12 @@ def variability(beats: Beats, rules: EventRules, rhythms: Iterable[RhythmEpisode
     normal &= sinus[:-1] & sinus[1:]
     nn = 1000 * beats.rr_s[normal]
     total = float(nn.sum()) / 1000
-    if len(nn) < rules.hrv_intervals:
-        return Variability(len(nn), total, None, None, None, other)
+    ends = np.zeros(len(beats), np.bool_)
+    ends[:-1] |= normal
+    ends[1:] |= normal
+    low = beats.uncertain is not None and int(beats.uncertain[ends].sum()) > LOW_SHARE * int(ends.sum())
+    if low or len(nn) < rules.hrv_intervals:
+        return Variability(len(nn), total, None, None, None, other, low)
     both = normal[:-1] & normal[1:]
     steps = 1000 * np.diff(beats.rr_s)[both]
     rmssd = float(np.sqrt(np.mean(steps**2))) if len(steps) else None

@@ -94,8 +94,8 @@ class RecordingRow:
             round(lead.usable_s, 3),
             events.counted,
             None if mean is None else round(mean, 1),
-            {rhythm.rhythm: round(rhythm.seconds, 1) for rhythm in parts.named_rhythms},
-            [rhythm.rhythm for rhythm in parts.named_rhythms if to_review(rhythm)],
+            _seconds_of(parts),
+            list(dict.fromkeys(rhythm.rhythm for rhythm in parts.named_rhythms if to_review(rhythm))),
             *ventricular,
             *supra,
             [KIND_WORDS[kind] for kind in events.withheld],
@@ -137,6 +137,14 @@ class RecordingRow:
     def usable_percent(self) -> float:
         """Usable share of the lead, in percent."""
         return 100 * self.usable_s / self.duration_s if self.duration_s else 0.0
+
+
+def _seconds_of(parts: RecordingParts) -> dict[str, float]:
+    """Return the seconds of each rhythm; the same rhythm may be from the signal and from a reviewer."""
+    seconds: dict[str, float] = {}
+    for rhythm in parts.named_rhythms:
+        seconds[rhythm.rhythm] = seconds.get(rhythm.rhythm, 0.0) + rhythm.seconds
+    return {name: round(total, 1) for name, total in seconds.items()}
 
 
 def _rhythms(parts: RecordingParts) -> str:

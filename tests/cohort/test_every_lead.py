@@ -19,7 +19,8 @@ from ecgfed.base.errors import CohortError
 from ecgfed.core.federation.data import excluded_beats, training_data
 from ecgfed.domain.beats.path import BeatOptions
 from ecgfed.domain.cohort.build import build_cohort
-from ecgfed.domain.cohort.cohort import ARRAYS, Cohort, open_cohort
+from ecgfed.domain.cohort.cohort import Cohort, open_cohort
+from ecgfed.domain.cohort.layout import ARRAYS
 from ecgfed.domain.cohort.other_leads import in_training
 from ecgfed.domain.cohort.pack import pack_cohort
 from ecgfed.domain.cohort.sources import PrepareOptions, Source

@@ -18,6 +18,7 @@ from ecgfed.core.methods.settings import make_settings, settings_of
 from ecgfed.core.nets.build import make_net
 from ecgfed.core.nets.net import ModuleForm, net_spec
 from ecgfed.core.nets.net_source import NetFactory, NetSource, net_source
+from ecgfed.core.nets.parts import extractor_of
 from ecgfed.domain.cohort.cohort import Cohort
 
 #: A function is a loss of one's own (``risk``).
@@ -159,6 +160,11 @@ def build_method_and_plan(
         takes_rr=own is not None and own.source.takes_rr,
     )
     method, recipe = kind(make_net(spec, own and own.source), method_settings), RECIPES[modality]
+    described = [one.what for one in (*kind.communication.down, *kind.communication.up)]
+    described += [one.what for one in kind.communication.stores]
+    if any("extractor" in what for what in described) and not extractor_of(method.net.initial(0)):
+        problem = f"has no parameters before its head, and {kind.name} needs an extractor"
+        raise OptionError("net", problem, "a layer before the head", code="conflict")
     if config.augment and modality == "array":
         raise OptionError("augment", "True for arrays", "a cohort of ECG beats or CIFAR-10 images", code="conflict")
     local_steps = config.local_steps

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ecgfed.base.errors import DivergedError, OptionError, RunError, param
 from ecgfed.base.executors import in_order
@@ -29,9 +29,6 @@ from ecgfed.tasks.progress import SILENT, Messages, ProgressReporter
 from ecgfed.tasks.sweep_result import Sweep, SweepRow, Values
 from ecgfed.tasks.train import train_seeds
 from ecgfed.tasks.train_options import SettingValue, resolve_options
-
-if TYPE_CHECKING:
-    pass
 
 FILE_NAME = "sweep.json"
 SCHEMA_VERSION = 1

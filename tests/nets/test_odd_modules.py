@@ -195,3 +195,16 @@ def test_a_linear_model_trains_with_methods_that_need_no_extractor(tmp_path: Pat
         assert 0 <= ecgfed.evaluate(run, personal=personal).T_p <= 1
     with refuses(OptionError, "conflict", "net"):
         ecgfed.train(cohort, tmp_path / "other", net=Linear, method="fedper", rounds=2)
+
+
+def test_a_batch_of_one_example_for_batch_norm_names_the_client(tmp_path: Path) -> None:
+    def normed() -> nn.Module:
+        return nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3))
+
+    draw = np.random.default_rng(0)
+    client = np.repeat(["many", "nine"], [22, 9])
+    cohort = ecgfed.cohort_from_arrays(draw.normal(size=(31, 4)), np.arange(31) % 3, client, ["train"] * 31)
+    assert {one.id: len(cohort.training_rows(one)) for one in cohort.clients} == {"many": 19, "nine": 9}
+    with refuses(OptionError, "conflict", "net"):
+        ecgfed.train(cohort, tmp_path / "a", net=normed, method="fedavg", rounds=1, local_epochs=1, batch_size=8)
+    ecgfed.train(cohort, tmp_path / "b", net=normed, method="fedavg", rounds=1, local_steps=2, batch_size=8)

@@ -16,7 +16,7 @@ from .reporter import Output
 from .stop import graceful_stop
 
 if TYPE_CHECKING:
-    from ecgfed.tasks.sweep import Sweep
+    from ecgfed.tasks.sweep_result import Sweep
 
 
 @takes_options(

@@ -62,8 +62,8 @@ from .tasks.reproduce import reproduce as reproduce
 from .tasks.reproduce_result import Reproduction as Reproduction
 from .tasks.serve import ServedWork as ServedWork
 from .tasks.serve import serve as serve
-from .tasks.sweep import Sweep as Sweep
 from .tasks.sweep import sweep as sweep
+from .tasks.sweep_result import Sweep as Sweep
 from .tasks.train import train as train
 from .tasks.train import train_seeds as train_seeds
 from .tasks.waves import Delineation as Delineation

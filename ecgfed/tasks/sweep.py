@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ecgfed.base.errors import DivergedError, OptionError, RunError, param
 from ecgfed.base.executors import in_order
@@ -16,126 +16,26 @@ from ecgfed.base.options import flat_options, merged, options_of, taken
 from ecgfed.base.plugins import names_code
 from ecgfed.base.text import count_of, did_you_mean
 from ecgfed.core.config import TrainConfig
-from ecgfed.core.evaluation.result import SCENARIOS, with_spread
-from ecgfed.core.evaluation.tables import columns_of, to_frame
+from ecgfed.core.evaluation.result import SCENARIOS
 from ecgfed.core.methods.own_losses import with_loss
 from ecgfed.core.methods.registry import method_by_name, name_of
 from ecgfed.core.methods.settings import make_settings, read_setting, settings_of
+from ecgfed.core.nets.net_source import net_source
 from ecgfed.core.runs.document import typed
 from ecgfed.core.runs.own_functions import OwnFunctions
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.tasks.evaluate import evaluate
 from ecgfed.tasks.progress import SILENT, Messages, ProgressReporter
+from ecgfed.tasks.sweep_result import Sweep, SweepRow, Values
 from ecgfed.tasks.train import train_seeds
 from ecgfed.tasks.train_options import SettingValue, resolve_options
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FILE_NAME = "sweep.json"
 SCHEMA_VERSION = 1
 #: Maximum number of combinations, against typing errors.
 MOST = 1000
-Values = dict[str, SettingValue]
-
-
-@dataclass(frozen=True)
-class SweepRow:
-    """A combination and its scores on validation data.
-
-    Attributes:
-        values: value of each swept name.
-        folder: name of the folder of its runs, one a seed, in the sweep's.
-        scores: scenario -> (seeds,) macro-F1; empty if training failed.
-        problem: why training failed, or "".
-    """
-
-    values: Values
-    folder: str
-    scores: dict[str, list[float]]
-    problem: str = ""
-
-    def mean(self, score: str) -> float:
-        """Return the mean over seeds of a score; minus infinity if training failed."""
-        values = self.scores.get(score, ())
-        return sum(values) / len(values) if values else float("-inf")
-
-
 #: A combination's row, None if it was stopped before its end; notes and warnings of a worker.
 _Result = tuple[SweepRow | None, list[tuple[str, str]]]
-
-
-@dataclass(frozen=True, repr=False)
-class Sweep:
-    """Result of ``sweep``.
-
-    Attributes:
-        path: its folder.
-        score: the scenario by which rows are ordered.
-        names: the swept names.
-        seeds: of each combination.
-        rows: the finished combinations, best first.
-        combinations: number of all combinations.
-    """
-
-    path: Path
-    score: str
-    names: tuple[str, ...]
-    seeds: tuple[int, ...]
-    rows: tuple[SweepRow, ...]
-    combinations: int
-
-    def __repr__(self) -> str:
-        progress = f"{len(self.rows)} of {count_of(self.combinations, 'combination')}"
-        best = f", best {self.written(self.rows[0], self.score)} with {self.best}" if self.finished_rows else ""
-        return f"Sweep({str(self.path)!r}: {progress}{best})"
-
-    @property
-    def finished_rows(self) -> tuple[SweepRow, ...]:
-        """The rows that have scores."""
-        return tuple(row for row in self.rows if row.scores)
-
-    @property
-    def best(self) -> Values:
-        """The values of the best combination.
-
-        Raises:
-            RunError: no combination could be trained.
-        """
-        if not self.finished_rows:
-            raise RunError(self.path, "has no combination with scores", "one that trains", code="unfinished")
-        return dict(self.finished_rows[0].values)
-
-    def written(self, row: SweepRow, score: str) -> str:
-        """Return a score of a row as text: ``0.841``, with several seeds ``0.855 ± 0.015``, ``-`` without."""
-        return with_spread(row.scores.get(score, ()))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the sweep, JSON-ready."""
-        return {
-            "sweep": str(self.path),
-            "split": "valid",
-            "score": self.score,
-            "seeds": list(self.seeds),
-            "combinations": self.combinations,
-            "rows": [asdict(row) for row in self.rows],
-        }
-
-    def to_pandas(self) -> "pd.DataFrame":
-        """Return a frame of pandas: a row for each combination, best first, with the means over seeds.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        rows = [
-            {
-                **row.values,
-                **{name: row.mean(name) if row.scores else None for name in SCENARIOS},
-                "problem": row.problem,
-            }
-            for row in self.rows
-        ]
-        return to_frame(columns_of(rows), ())
 
 
 @flat_options(TrainConfig, OwnFunctions)
@@ -194,8 +94,9 @@ def sweep(
     if options.get("seed") is not None:
         raise OptionError("seed", "given", "seeds=[...]", f"pass {param('seeds')}", code="conflict")
     own = merged(OwnFunctions, None, taken(options, OwnFunctions), "sweep")
+    net, options["net"] = options.get("net"), _named(options.get("net"))
     base, base_settings = resolve_options(config, options, settings)
-    trials = list(_trials(grid, base, base_settings))
+    trials = list(_trials(grid, base, base_settings, net))
     opened = cohort if isinstance(cohort, Cohort) else open_cohort(Path(cohort))
     if executor is not None and opened.in_memory:
         raise OptionError("executor", "a cohort in memory", "a cohort in a folder", "pass out= to cohort_from_arrays")
@@ -238,6 +139,7 @@ class _Trial:
     values: Values
     config: TrainConfig
     settings: Values
+    net: Any  # as it was passed, a name of code, a class or a function; None for a net of this package
 
     @property
     def text(self) -> str:
@@ -246,6 +148,11 @@ class _Trial:
     @property
     def folder(self) -> str:
         return "_".join(f"{name}-{_text(value)}" for name, value in sorted(self.values.items()))
+
+
+def _named(net: Any) -> Any:
+    """Return a net as options have it: of a class or function its origin."""
+    return net if net is None or isinstance(net, str) else net_source(net).origin
 
 
 def _plain(value: Any) -> SettingValue:
@@ -259,7 +166,10 @@ def _text(value: object) -> str:
 
 
 def _trials(
-    grid: Mapping[str, Sequence[SettingValue]], base: TrainConfig, base_settings: Mapping[str, SettingValue]
+    grid: Mapping[str, Sequence[SettingValue]],
+    base: TrainConfig,
+    base_settings: Mapping[str, SettingValue],
+    net: object,
 ) -> Iterator[_Trial]:
     """Yield every combination, checked; raises OptionError."""
     if not grid:
@@ -276,9 +186,10 @@ def _trials(
     folders: set[str] = set()
     for chosen in itertools.product(*grid.values()):
         given = dict(zip(grid, chosen, strict=True))
+        named = {"net": _named(given["net"])} if "net" in given else {}
         of_train = {
             name: value if isinstance(value, type) else read_setting(trainable[name], value)
-            for name, value in given.items()
+            for name, value in {**given, **named}.items()
             if name in trainable
         }
         config, _ = resolve_options(base, of_train, None)
@@ -295,7 +206,11 @@ def _trials(
         settings = {**base_settings, **of_method}
         make_settings(kind, with_loss(settings))
         chosen_values = {name: _plain({**of_train, **of_method}[name]) for name in given}
-        trial = _Trial(chosen_values, config, settings)
+        if "net" in given and not isinstance(given["net"], str):
+            chosen_values["net"] = str(of_train["net"]).rpartition(":")[2]
+        own_net = given.get("net", net) or config.net
+        passed = None if own_net is None or (isinstance(own_net, str) and not names_code(own_net)) else own_net
+        trial = _Trial(chosen_values, config, settings, passed)
         if trial.folder in folders:
             raise OptionError("grid", f"{trial.text} twice", "distinct values")
         folders.add(trial.folder)
@@ -377,14 +292,16 @@ def _train(
             workers=workers,
             progress=progress,
             should_stop=should_stop,
-            **trial.config.given_values(),
+            **{**trial.config.given_values(), "net": trial.net or trial.config.net},
             **own.given_values(),
         )
         if len(runs) < len(seeds) or any(run.store.rounds() < run.plan.rounds for run in runs):
             return None
         named = trial.config.method
         method = named if isinstance(named, type) or names_code(named) else None
-        scores = evaluate(folder, cohort=cohort, split="valid", local_models=False, method=method, workers=workers)
+        scores = evaluate(
+            folder, cohort=cohort, split="valid", local_models=False, method=method, net=trial.net, workers=workers
+        )
     except DivergedError as problem:
         progress.warn(f"{trial.text}: {problem}")
         return SweepRow(trial.values, trial.folder, {}, str(problem))

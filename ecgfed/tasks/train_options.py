@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
+import torch
+
 from ecgfed.base.errors import OptionError, param
 from ecgfed.base.options import merged, names_of, options_of, unexpected
 from ecgfed.base.plugins import names_code
@@ -16,8 +18,9 @@ from ecgfed.core.methods.base import Method
 from ecgfed.core.methods.registry import method_by_name
 from ecgfed.core.methods.settings import make_settings, settings_of
 from ecgfed.core.nets.build import make_net
-from ecgfed.core.nets.net import ModuleForm, net_spec
+from ecgfed.core.nets.net import Inputs, ModuleForm, Net, net_spec
 from ecgfed.core.nets.net_source import NetFactory, NetSource, net_source
+from ecgfed.core.nets.parts import extractor_of
 from ecgfed.domain.cohort.cohort import Cohort
 
 #: A function is a loss of one's own (``risk``).
@@ -159,6 +162,11 @@ def build_method_and_plan(
         takes_rr=own is not None and own.source.takes_rr,
     )
     method, recipe = kind(make_net(spec, own and own.source), method_settings), RECIPES[modality]
+    described = [one.what for one in (*kind.communication.down, *kind.communication.up)]
+    described += [one.what for one in kind.communication.stores]
+    if any("extractor" in what for what in described) and not extractor_of(method.net.initial(0)):
+        problem = f"has no parameters before its head, and {kind.name} needs an extractor"
+        raise OptionError("net", problem, "a layer before the head", code="conflict")
     if config.augment and modality == "array":
         raise OptionError("augment", "True for arrays", "a cohort of ECG beats or CIFAR-10 images", code="conflict")
     local_steps = config.local_steps
@@ -174,7 +182,26 @@ def build_method_and_plan(
         plan = plan.with_passes(passes, data.train_examples, method.requirements.batches_per_step)
     check_requirements(method.requirements, plan, len(data.clients))
     check_combining(method, plan)
+    if own is not None and spec.norm == "batch":
+        _check_single_examples(method.net, plan, data)
     return method, plan
+
+
+def _check_single_examples(net: Net, plan: TrainPlan, data: TrainingData) -> None:
+    """Refuse a plan with a batch of one example for a net that cannot train on one, as BatchNorm1d cannot."""
+    lengths = {int(client): data.epoch_length(int(client)) for client in data.clients}
+    rest = plan.batch_size if plan.local_steps is None else 1  # steps take full batches, epochs end with what is left
+    alone = [client for client, n in lengths.items() if min(n, plan.batch_size) == 1 or n % rest == 1]
+    if not alone:
+        return
+    try:
+        with torch.no_grad():
+            net.extract(net.initial(0), Inputs(torch.zeros(1, *net.input_shape, dtype=net.input_type)), {})
+    except OptionError as problem:
+        name = data.ids[alone[0]]
+        reason = f"cannot train on a batch of one example, and client {name} ({lengths[alone[0]]} examples) has one"
+        action = "use other layers than BatchNorm, leave such clients out, or change the batch size"
+        raise OptionError("net", reason, "two or more in a batch", action, code="conflict") from problem
 
 
 def default_out(cohort: Cohort, config: TrainConfig) -> Path:

@@ -181,3 +181,18 @@ def test_a_folder_with_another_shape_than_it_says_is_refused(tmp_path: Path) -> 
         resealed(out)
         with pytest.raises(EcgfedError):
             ecgfed.open_cohort(out)
+
+
+def test_classes_that_are_numbers_are_those_that_y_holds() -> None:
+    examples, y = np.zeros((6, 2)), np.array([3, 7, 7, 3, 7, 3])
+    cohort = ecgfed.cohort_from_arrays(examples, y, [0] * 6, classes=[7, 3])
+    assert cohort.classes == ("7", "3")
+    assert np.array_equal(np.array([7, 3])[cohort.label], y[cohort.sample])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("classes", 3), ("classes", "abc"), ("split", [True, False, False, True, False, True])]
+)
+def test_what_could_be_meant_otherwise_is_refused(name: str, value: Any) -> None:
+    with refuses(OptionError, "invalid-value", name):
+        ecgfed.cohort_from_arrays(np.zeros((6, 2)), [0, 1] * 3, [0] * 6, **{name: value})

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from module_nets import CLASSES, SHAPE, as_net, batch, federation, loaded
 from refusals import refuses
 from torch import nn
 
@@ -19,17 +20,13 @@ from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.federation.threads import ThreadEngine
 from ecgfed.core.federation.train import initial_state, train
 from ecgfed.core.federation.trees import flatten
-from ecgfed.core.methods.interface import Batch
 from ecgfed.core.methods.local_sgd import SgdSettings, model_gradients
 from ecgfed.core.methods.registry import methods
 from ecgfed.core.methods.settings import make_settings
-from ecgfed.core.nets.build import make_net
 from ecgfed.core.nets.module_net import ModuleNet
-from ecgfed.core.nets.net import Inputs, ModuleForm, NetSpec
-from ecgfed.core.nets.net_source import NetFactory, net_source
+from ecgfed.core.nets.net import Inputs
+from ecgfed.core.nets.net_source import NetFactory
 from ecgfed.core.nets.parts import extractor_of, head_of, norm_of
-
-CLASSES, SHAPE = 4, (1, 6, 6)
 
 
 class Small(nn.Module):
@@ -45,26 +42,6 @@ class Small(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = F.max_pool2d(F.relu(self.bn(self.conv(x + self.shift))), 2).flatten(1)
         return self.fc2(self.drop(F.relu(self.fc1(x))))
-
-
-def as_net(factory: NetFactory, shape: tuple[int, ...] = SHAPE, dtype: str = "float32") -> ModuleNet:
-    source = net_source(factory)
-    form, norm = ModuleForm("array", shape, dtype), source.norm(CLASSES)
-    net = make_net(NetSpec(CLASSES, source.origin, norm, module=form), source)
-    assert isinstance(net, ModuleNet)
-    return net
-
-
-def loaded(net: ModuleNet, module: nn.Module, params: dict[str, torch.Tensor]) -> nn.Module:
-    """The module with the net's parameters."""
-    module.load_state_dict({net.names[name]: value for name, value in params.items()}, strict=False)
-    return module
-
-
-def batch(count: int, seed: int = 0) -> Batch:
-    draw = torch.Generator().manual_seed(seed)
-    examples = torch.randn((count, *SHAPE), generator=draw)
-    return Batch(Inputs(examples), torch.randint(CLASSES, (count,), generator=draw))
 
 
 def test_outputs_and_gradients_are_the_modules() -> None:
@@ -151,19 +128,6 @@ def test_parameters_without_a_gradient_stay_as_they_are() -> None:
         torch.manual_seed(0)
         module = loaded(net, frozen(), params)
     torch.testing.assert_close(net.logits(params, of.inputs), module(of.inputs.examples))
-
-
-def federation(sizes: tuple[int, ...] = (20, 13, 5, 16), dtype: Any = np.float32) -> TrainingData:
-    rng, edges = np.random.default_rng(3), np.cumsum((0, *sizes))
-    return TrainingData(
-        clients=np.arange(len(sizes)),
-        rows={i: np.arange(edges[i], edges[i + 1]) for i in range(len(sizes))},
-        examples=(40 * rng.standard_normal((edges[-1], *SHAPE))).astype(dtype),
-        rr=None,
-        label=rng.integers(0, CLASSES, edges[-1]),
-        classes=CLASSES,
-        valid_rows={i: np.arange(edges[i], edges[i] + 3) for i in range(len(sizes))},
-    )
 
 
 def trained(net: ModuleNet, name: str, engine: Callable[[TrainingData, TrainPlan], Any], rounds: int = 2) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support import Command, assert_refused
+from torch import nn
 
 import ecgfed
 from ecgfed.base.errors import OptionError, RunError
@@ -111,6 +112,51 @@ def test_several_seeds_and_a_class(cohort_path: Path, tmp_path: Path) -> None:
     frame = result.to_pandas()
     assert frame["T_p"].is_monotonic_decreasing
     assert json.loads((result.path / "sweep.json").read_text())["seeds"] == [0, 1]
+
+
+NET = """
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.body, self.head = nn.Sequential(nn.Flatten(), nn.Linear(256, 4)), nn.Linear(4, classes)
+
+    def forward(self, x):
+        return self.head(self.body(x))
+"""
+
+
+class Flat(nn.Module):
+    """A linear model of the window."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.head = nn.Linear(256, classes)
+
+    def forward(self, x: Any) -> Any:
+        return self.head(x.flatten(1))
+
+
+def test_nets_of_ones_own(cohort_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(NET)
+    of_file: Any = f"{tmp_path / 'own.py'}:Net"
+    short: dict[str, Any] = {"method": "fedavg", "rounds": 1, "local_steps": 1, "batch_size": 8}
+    by_file = ecgfed.sweep(cohort_path, {"lr": [0.01, 0.1]}, tmp_path / "a", net=of_file, **short)
+    by_class = ecgfed.sweep(cohort_path, {"lr": [0.1]}, tmp_path / "b", net=Flat, **short)
+    assert len(by_file.rows) == 2
+    assert all(row.scores for row in (*by_file.rows, *by_class.rows))
+    nets = ecgfed.sweep(cohort_path, {"net": [Flat, of_file, "default"]}, tmp_path / "c", settings={"lr": 0.1}, **short)
+    scores = {row.values["net"]: row.scores for row in nets.rows}
+    assert set(scores) == {"Flat", of_file, "default"}
+    assert scores["Flat"] == by_class.rows[0].scores
+    assert scores[of_file] in [row.scores for row in by_file.rows]
+    with process_pool(1) as pool:
+        elsewhere = ecgfed.sweep(
+            cohort_path, {"lr": [0.01, 0.1]}, tmp_path / "d", net=of_file, executor=pool, workers=1, **short
+        )
+    assert elsewhere.to_dict()["rows"] == by_file.to_dict()["rows"]
 
 
 @pytest.mark.filterwarnings("ignore::ecgfed.EcgfedWarning")

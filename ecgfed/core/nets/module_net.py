@@ -24,6 +24,7 @@ from ecgfed.core.nets.dropout import DROPOUTS, SeededDropout, dropout_key
 from ecgfed.core.nets.layers import BUFFER_SUFFIXES, Params, mapped_over_clients
 from ecgfed.core.nets.net import Inputs, Net, NetSpec
 from ecgfed.core.nets.net_source import NORMS, NetSource
+from ecgfed.core.nets.parts import is_norm
 
 #: modality -> name of the first input in exported graphs
 INPUT_NAMES = {"ecg": "window", "image": "image", "array": "example"}
@@ -76,11 +77,12 @@ class ModuleNet(Net):
         self._head_path = self._find_head(module)
         self.names = self._names(module)
         features = self._check(module)
+        self._check_buffers(module)
         #: device -> tensors that are not trained, by their names in the module
         self._constants = {torch.device("cpu"): self._constants_of(module)}
-        self._template = copy.deepcopy(module).to("meta")
+        self._template = _on_meta(module)
         super().__init__(spec, features, 0)
-        self._check_random()
+        self._check_repeatable()
 
     def initial(self, seed: int) -> Params:
         """Create the module anew after seeding torch's generator; the same seed gives the same bits."""
@@ -99,7 +101,7 @@ class ModuleNet(Net):
         running = {name: original for name, original in self.names.items() if name.endswith(BUFFER_SUFFIXES)}
         if stats is not None:  # updated in place, and never the caller's
             values |= {original: params[name].clone() for name, original in running.items()}
-        values |= self._constants_on(next(iter(params.values())).device)
+        values |= self._constants_on(inputs.examples.device)
         features = self._features(body, values, inputs)
         if stats is not None:
             stats.update({name: values[original].detach() for name, original in running.items()})
@@ -148,10 +150,14 @@ class ModuleNet(Net):
         """Return the module, float32 on the CPU, as its class makes it after seeding."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            module = copy.deepcopy(self.source.create(self.spec.classes)).to("cpu", torch.float32)
+            module = self.source.create(self.spec.classes)
             if any(isinstance(part, LazyModuleMixin) for part in module.modules()):
-                self._run(module.eval(), self._probe())
-        return module
+                self._run(module.to("cpu", torch.float32).eval(), self._probe())  # without values it has no copy
+            try:
+                return copy.deepcopy(module).to("cpu", torch.float32)
+            except Exception as problem:  # of a computed tensor, as in the old torch.nn.utils.weight_norm
+                reason = f"cannot be copied ({' '.join(str(problem).split())[:160]})"
+                raise self._error(reason, "parameters and buffers alone") from problem
 
     def _probe(self) -> Inputs:
         """A few drawn examples; of whole numbers zeros, which are an index into everything."""
@@ -212,6 +218,8 @@ class ModuleNet(Net):
         """Return the path of the head, which ends with a linear layer; raises OptionError."""
         if not any(part.requires_grad for part in module.parameters()):
             raise self._error("has no parameters", "a module that learns")
+        if isinstance(module, nn.Linear):
+            raise self._error("is a layer itself", "a module that has one", "put it into nn.Sequential")
         linear = {path: part for path, part in module.named_modules() if isinstance(part, nn.Linear)}
         fitting = [path for path, part in linear.items() if part.out_features == self.spec.classes]
         own = isinstance(getattr(module, "head", None), nn.Module)
@@ -225,6 +233,11 @@ class ModuleNet(Net):
             raise self._error(problem, f"{expected} with a bias, both trained")
         if odd := [part for part in layers if isinstance(part, (*DROPOUTS, _NormBase))]:
             raise self._error(f"has {odd[0]} in its head", "none there", "move it before the head")
+        inside, outside = set[Tensor](), set[Tensor]()
+        for name, value in module.named_parameters(remove_duplicate=False):
+            (inside if name.startswith(f"{head}.") else outside).add(value)
+        if inside & outside:
+            raise self._error(f"shares parameters between its head {head} and the layers before", "a head of its own")
         return head
 
     def _names(self, module: nn.Module) -> dict[str, str]:
@@ -236,13 +249,18 @@ class ModuleNet(Net):
         running = (name for name, _ in module.named_buffers() if name.endswith(BUFFER_SUFFIXES))
         for original in [*(name for name, part in module.named_parameters() if part.requires_grad), *running]:
             path, _, leaf = original.rpartition(".")
+            layer = path
+            if (path in norms) != is_norm(path):
+                layer += "_norm" if path in norms else "_layer"
             if path == out:
                 name = f"head.out.{leaf}"
             elif path == head or path.startswith(f"{head}."):
-                name = f"head.{original.removeprefix(f'{head}.')}"
+                name = f"head.{f'{layer}.{leaf}'.removeprefix(f'{head}.')}"
             else:
-                ends = path in norms and not path.endswith("norm")
-                name = ".".join(part for part in ("extractor", f"{path}_norm" if ends else path, leaf) if part)
+                name = ".".join(part for part in ("extractor", layer, leaf) if part)
+            if name in names:
+                both = f"{names[name].rpartition('.')[0]} and {original.rpartition('.')[0]}"
+                raise self._error(f"has layers {both}, which are named alike here", "other names", "rename one")
             names[name] = original
         return names
 
@@ -271,19 +289,58 @@ class ModuleNet(Net):
             raise self._error(problem, "the head last", "name the last part of the module 'head'")
         return int(features.shape[1])
 
-    def _check_random(self) -> None:
-        """Refuse a module that draws from torch's own generator, which no run could repeat."""
-        params, inputs, outputs = self.initial(0), self._probe(), []
+    def _check_repeatable(self) -> None:
+        """Refuse a module that no run could repeat, and one that computes something else with its parameters named."""
+        params, again, inputs = self.initial(0), self.initial(0), self._probe()
+        if not all(torch.equal(value, again[name]) for name, value in params.items()):
+            problem = "draws its first weights with another generator than torch's, which the seed does not reach"
+            raise self._error(problem, "torch.nn.init, or a seed of its own")
+        outputs = []
         for seed in (0, 1):
             with torch.random.fork_rng(devices=[]), torch.no_grad():
                 torch.manual_seed(seed)
                 outputs.append(self.extract(params, inputs, {}))
+        changed = [self.names[name] for name, value in params.items() if not torch.equal(value, again[name])]
+        if changed:  # as by nn.Embedding(max_norm=...): these are the server's
+            raise self._error(f"changes its parameter {changed[0]} when it is called", "changes by gradients alone")
         if not torch.equal(*outputs):
             problem = "draws random numbers in training with torch's own generator, which a resumed run cannot repeat"
             raise self._error(problem, "nn.Dropout, nn.Dropout1d, 2d or 3d, which are seeded here")
+        with torch.no_grad():
+            module, logits = self._built(0).eval(), self.logits(params, inputs)
+            expected = module.get_submodule(self._head_path)(self._features(self._body(module).eval(), {}, inputs))
+        if not torch.allclose(logits, expected, _TOLERANCE, _TOLERANCE):
+            problem = "computes something else through torch.func.functional_call than when it is called"
+            raise self._error(problem, "a module whose parameters and buffers are registered")
+
+    def _check_buffers(self, module: nn.Module) -> None:
+        """Refuse a module whose training changes a buffer that no run stores: clients would share it."""
+        trial = copy.deepcopy(module).train()
+        before = {name: value.clone() for name, value in trial.named_buffers()}
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            self._run(trial, self._probe())
+        after = dict(trial.named_buffers())
+        stored = (*BUFFER_SUFFIXES, "num_batches_tracked")
+        for name in (name for name in before if not name.endswith(stored)):
+            if name in after and not torch.equal(before[name], after[name]):
+                problem = f"changes its buffer {name} in training"
+                raise self._error(problem, "no changes but those of BatchNorm's running statistics")
 
     def _error(self, problem: str, expected: str, action: str = "") -> OptionError:
         return OptionError("net", f"{self.name} {problem}", expected, action)
+
+
+def _on_meta(module: nn.Module) -> nn.Module:
+    """Return a copy without values; parameters that layers share stay shared, as they do not with ``Module.to``."""
+    module, moved = copy.deepcopy(module), dict[Tensor, Tensor]()
+    for part in module.modules():
+        for stored in (part._parameters, part._buffers):
+            for name, value in stored.items():
+                if value is not None and value not in moved:
+                    empty = value.detach().to("meta")
+                    moved[value] = nn.Parameter(empty, value.requires_grad) if stored is part._parameters else empty
+                stored[name] = None if value is None else moved[value]  # type: ignore[assignment]
+    return module
 
 
 def _put(module: nn.Module, path: str, part: nn.Module) -> None:

@@ -56,6 +56,7 @@ class NetSource:
         """Return the normalisation that a module has: ``batch`` with running statistics, ``group``, or ``none``."""
         with torch.random.fork_rng(devices=[]):
             parts = [part for part in self.create(classes).modules() if isinstance(part, NORMS)]
+            parts = [p for p in parts if any(one.requires_grad for one in p.parameters()) or list(p.buffers())]
         if any(isinstance(part, _NormBase) and part.track_running_stats for part in parts):
             return "batch"
         return "group" if parts else "none"

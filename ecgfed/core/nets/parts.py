@@ -17,17 +17,17 @@ def head_of(params: Params) -> Params:
 
 def norm_of(params: Params) -> Params:
     """Return the entries of the normalisation layers, running statistics included."""
-    return {name: value for name, value in params.items() if _is_norm(name)}
+    return {name: value for name, value in params.items() if is_norm(name.rpartition(".")[0])}
 
 
 def without_norm(params: Params) -> Params:
     """Return all other entries."""
-    return {name: value for name, value in params.items() if not _is_norm(name)}
+    return {name: value for name, value in params.items() if not is_norm(name.rpartition(".")[0])}
 
 
-def _is_norm(name: str) -> bool:
-    """Whether an entry belongs to a normalisation layer, whose name nets end with ``norm`` or ``norm`` and a number."""
-    return name.split(".")[-2].rstrip("0123456789").endswith("norm")
+def is_norm(path: str) -> bool:
+    """Whether a layer's path is that of a normalisation layer: nets end it with ``norm``, or ``norm`` and a number."""
+    return path.rpartition(".")[2].rstrip("0123456789").endswith("norm")
 
 
 def count_parameters(params: Params) -> int:

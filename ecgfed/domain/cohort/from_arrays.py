@@ -1,6 +1,6 @@
 """A cohort of somebody's own examples: arrays of any shape, a torch ``Dataset``, or a table of columns."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def cohort_from_arrays(
     y: ArrayLike | str | None,
     client: ArrayLike | str,
     split: ArrayLike | str | None = None,
-    classes: Sequence[str] | None = None,
+    classes: Sequence[str | int] | None = None,
     out: Path | str | None = None,
     *,
     seed: int = 0,
@@ -53,8 +53,8 @@ def cohort_from_arrays(
         split: (N,) ``train``, ``valid`` or ``test``, or 0, 1 or 2; without any ``valid``, ``valid_share`` of each
             client's training examples become so. Or how to divide each client's examples: ``random`` (default),
             stratified by class, or ``chronological``, in the order of ``X``.
-        classes: names of the classes, in order: of the numbers 0, 1, ... in ``y``, or of its texts; default the sorted
-            values of ``y``.
+        classes: the classes, in order: names of the numbers 0, 1, ... in ``y``, or the texts or numbers that ``y``
+            holds; default the sorted values of ``y``.
         out: folder to write the cohort into; default in memory, where it is as long as you keep it.
         seed: decides what is drawn.
         test_share: of each client's examples, for the test, where ``split`` does not name it.
@@ -188,25 +188,30 @@ def _column(values: object, name: str, count: int) -> NDArray[Any]:
     return array.astype(str) if array.dtype.kind == "O" else array
 
 
-def _labels(values: object, classes: Sequence[str] | None, count: int) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+def _labels(
+    values: object, classes: Sequence[str | int] | None, count: int
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Return class numbers (N,), and the names of the classes."""
     if values is None:
         raise OptionError("y", "missing", "a label for each example", code="missing")
     array = _column(values, "y", count)
     unique, label = np.unique(array, return_inverse=True)
-    names = tuple(str(value) for value in (unique.tolist() if classes is None else classes))
+    if isinstance(classes, str) or not isinstance(classes, Iterable | None):
+        raise OptionError("classes", f"{classes!r:.60}", "a list of names")
+    given = list(unique.tolist() if classes is None else classes)
+    names = tuple(str(value) for value in given)
     check_labels(names, "class", param("classes"), OptionError)
     if len(set(names)) < len(names) or not 2 <= len(names) <= MOST_CLASSES:
         problem = f"{count_of(len(set(names)), 'name')} for {count_of(len(names), 'class')}"
         raise OptionError("classes", problem, f"2 to {MOST_CLASSES:,} classes, each with a name of its own")
     if classes is None:
         return label.astype(np.int64), names
-    if array.dtype.kind == "U":
+    if array.dtype.kind == "U" or all(isinstance(value, int | np.integer) for value in given):
         number = {name: i for i, name in enumerate(names)}
-        strange = [value for value in unique.tolist() if value not in number]
+        strange = [value for value in unique.tolist() if str(value) not in number]
         if strange:
             raise OptionError("y", f"holds {strange[0]!r:.60}", f"one of the classes, {listed(names, 12)}")
-        return np.array([number[value] for value in unique.tolist()], np.int64)[label], names
+        return np.array([number[str(value)] for value in unique.tolist()], np.int64)[label], names
     if unique[0] < 0 or unique[-1] >= len(names):
         wrong = unique[0] if unique[0] < 0 else unique[-1]
         raise OptionError("y", f"holds {wrong}", f"0 to {len(names) - 1}, numbers of the {len(names)} classes")
@@ -254,6 +259,8 @@ def _split(
             split[rows] = split_beats(label[rows], kind, own_seed, test_share=shares[0], valid_share=shares[1])
         return split
     array = _column(values, "split", len(label))
+    if array.dtype.kind == "b":  # True would be 1, validation, where a mask of test examples may be meant
+        raise OptionError("split", "holds bool", f"{', '.join(SPLIT_NAMES)}, or 0, 1, 2", "such as np.where(...)")
     names: tuple[object, ...] = SPLIT_NAMES if array.dtype.kind == "U" else tuple(range(len(SPLIT_NAMES)))
     strange = [value for value in np.unique(array).tolist() if value not in names]
     if strange:

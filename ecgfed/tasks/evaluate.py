@@ -14,6 +14,7 @@ from ecgfed.base.locks import locked
 from ecgfed.base.options import flat_options, merged
 from ecgfed.base.text import count_of, safe_row
 from ecgfed.core.config import ScoringOptions
+from ecgfed.core.evaluation.intervals import Draws
 from ecgfed.core.evaluation.metrics import Metric, resolve_metrics
 from ecgfed.core.evaluation.result import Scores
 from ecgfed.core.evaluation.scenarios import evaluate as score
@@ -23,6 +24,7 @@ from ecgfed.core.methods.own_losses import LOSS_PIN, is_loaded
 from ecgfed.core.personal.apply import personal_of
 from ecgfed.core.personal.registry import personal_by_name
 from ecgfed.core.runs.document import read_document
+from ecgfed.core.runs.draws import write_draws
 from ecgfed.core.runs.evaluations import SCHEMA_VERSION
 from ecgfed.core.runs.history import read_history
 from ecgfed.core.runs.run import Run
@@ -100,9 +102,10 @@ def evaluate(
         check_new_folder(Path(out), overwrite=overwrite)
     if len(runs) > 1:
         _check_all(runs, cohort)
-    results, predictions = [], []
+    results, predictions, draws = [], [], []
     for single_run in runs:
         collector = PredictionCollector()
+        drawn: Draws = {}
         with _run_locked(single_run) if out is None else nullcontext():
             opened, state = cohort_of(single_run, cohort), single_run.state()
             personal_model, fitter = personal_of(single_run, personal)
@@ -121,6 +124,7 @@ def evaluate(
                 personal=fitter,
                 metrics=measured,
                 collector=collector,
+                draws=drawn,
                 on_progress=lambda completed, total: progress.update("patients", completed, total),
             )
             result = {
@@ -138,11 +142,12 @@ def evaluate(
             folder = _folder(single_run, split, leave_out, personal_model) if out is None else Path(out)
             if out is not None and len(runs) > 1:
                 folder = folder / single_run.path.name
-            _write(folder, single_run, result, progress)
+            _write(folder, single_run, result, drawn, progress)
             progress.note(f"Wrote {folder}.")
             results.append(result)
             predictions.append(collector.columns())
-    return Scores(tuple(results), tuple(predictions))
+            draws.append(drawn)
+    return Scores(tuple(results), tuple(predictions), tuple(draws))
 
 
 def _check_all(runs: Sequence[Run], cohort: Cohort | Path | str | None) -> None:
@@ -170,10 +175,11 @@ def _folder(run: Run, split: str, leave_out: str, personal: str) -> Path:
     return run.path / f"evaluation-{split}{without}{suffix}"
 
 
-def _write(folder: Path, run: Run, result: Mapping[str, Any], progress: ProgressReporter) -> None:
+def _write(folder: Path, run: Run, result: Mapping[str, Any], draws: Draws, progress: ProgressReporter) -> None:
     with replacing_folder(folder, overwrite=True) as partial:
         identity = {"schema_version": SCHEMA_VERSION, "run_identity": run.identity}
         write_json(partial / "scores.json", {**identity, **result, "run": run.path.resolve().name})
+        write_draws(partial, draws)
         write_text(partial / "per_patient.csv", _csv(result["per_patient"]))
         write_text(partial / "per_class.csv", _csv(result["per_class"]))
         if "per_site" in result:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ecgfed.base.errors import OptionError
 from ecgfed.base.text import count_of, listed
 
 from .options import (
@@ -45,6 +46,10 @@ def evaluate_command(
         str | None,
         typer.Option(metavar="NAMES", help="Also auroc, auprc or both, as auroc,auprc: one class against the rest."),
     ] = None,
+    held_out: Annotated[
+        bool,
+        typer.Option("--held-out", help="Score the global model on the patients that the cohort holds out, all beats."),
+    ] = False,
     every_table: Annotated[bool, typer.Option("--all", help="Print every table.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="A new folder for the files; default RUN/evaluation-SPLIT, made anew each time.")
@@ -60,6 +65,28 @@ def evaluate_command(
     from ecgfed.tasks.evaluate import evaluate
 
     output = Output(json_output=json_output, quiet=quiet)
+    if held_out:
+        for name, given in (("--out", out), ("--personal", personal), ("--metrics", metrics)):
+            if given is not None:
+                raise OptionError(name, "with --held-out", "one of them", code="conflict")
+        from ecgfed.tasks.evaluate_held_out import evaluate_held_out
+
+        with output.reporter() as progress:
+            scores = evaluate_held_out(
+                run_path,
+                cohort=cohort_path,
+                protocol=protocol,
+                leave_out=leave_out,
+                method=method,
+                net=net,
+                workers=workers,
+                progress=progress,
+            )
+        if json_output:
+            print_json(scores.to_dict())
+        elif not quiet:
+            _print_held_out(scores)
+        return
     with output.reporter() as progress:
         scores = evaluate(
             run_path,
@@ -113,6 +140,28 @@ def _print(scores: "Scores") -> None:
         _print_metrics(scores)
     if "per_site" in scores.results[0]:
         _print_sites(scores)
+
+
+def _print_held_out(scores: "Scores") -> None:
+    """Print the global model's scores on patients left out, and those of each of them."""
+    from ecgfed.core.evaluation.result import with_spread
+
+    first = scores.results[0]
+    note(
+        f"{count_of(first['beats'], 'beat')} of {count_of(first['patients'], 'patient')} who took no part in training."
+    )
+    titles = {"T_g": "all their beats together", "T_p_global": "mean over patients"}
+    rows: list[list[str | int]] = [
+        [title, scores.with_interval("scores", name), scores.with_interval("scores_truth", name)]
+        for name, title in titles.items()
+    ]
+    console.print(table(["macro-F1 of the global model", "all classes", "in truth"], rows))
+    served = scores.rows("per_patient", "client", "beats", "global_f1")
+    worst = sorted(served, key=lambda row: sum(value or 0.0 for value in row[1][1]))[:WORST]
+    lines: list[list[str | int]] = [[name, int(beats[0] or 0), with_spread(f1)] for name, (beats, f1) in worst]
+    console.print(table(["patient", "beats", "global F1"], lines, title="per patient, worst first"))
+    if len(served) > WORST:
+        note(f"({len(served) - WORST} more in held-out.json)")
 
 
 def _print_metrics(scores: "Scores") -> None:

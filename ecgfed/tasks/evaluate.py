@@ -18,6 +18,7 @@ from ecgfed.core.evaluation.intervals import Draws
 from ecgfed.core.evaluation.metrics import Metric, resolve_metrics
 from ecgfed.core.evaluation.result import Scores
 from ecgfed.core.evaluation.scenarios import evaluate as score
+from ecgfed.core.evaluation.seed_names import name_of_seed
 from ecgfed.core.evaluation.tables import PredictionCollector
 from ecgfed.core.federation.plan import worker_count
 from ecgfed.core.methods.own_losses import LOSS_PIN, is_loaded
@@ -106,7 +107,7 @@ def evaluate(
     for single_run in runs:
         collector = PredictionCollector()
         drawn: Draws = {}
-        with _run_locked(single_run) if out is None else nullcontext():
+        with run_locked(single_run) if out is None else nullcontext():
             opened, state = cohort_of(single_run, cohort), single_run.state()
             personal_model, fitter = personal_of(single_run, personal)
             trains = is_loaded(str(getattr(single_run.method.settings, "risk", "")), single_run.meta.get(LOSS_PIN))
@@ -141,7 +142,7 @@ def evaluate(
             }
             folder = _folder(single_run, split, leave_out, personal_model) if out is None else Path(out)
             if out is not None and len(runs) > 1:
-                folder = folder / single_run.path.name
+                folder = folder / name_of_seed(single_run.path)
             _write(folder, single_run, result, drawn, progress)
             progress.note(f"Wrote {folder}.")
             results.append(result)
@@ -161,7 +162,7 @@ def _check_all(runs: Sequence[Run], cohort: Cohort | Path | str | None) -> None:
 
 
 @contextmanager
-def _run_locked(run: Run) -> Iterator[None]:
+def run_locked(run: Run) -> Iterator[None]:
     """Hold the run's lock while it is scored; raises LockedError, and RunError if another run has replaced it."""
     with locked(run.path, shared=True):
         if read_document(run.path).identity != run.identity:

@@ -70,7 +70,7 @@ def test_files_and_json(ecgfed: Command, run: Path, cohort_path: Path) -> None:
 
 def test_learning_curves_are_a_real_picture(ecgfed: Command, run: Path) -> None:
     assert ecgfed("evaluate", run, "--quiet").code == 0
-    path = run / "evaluation-test" / "learning_curves.png", "resampled.npz"
+    path = run / "evaluation-test" / "learning_curves.png"
     assert path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     picture = imread(path)
     assert picture.shape[0] > 300
@@ -83,7 +83,7 @@ def test_a_run_without_history_is_still_drawn(ecgfed: Command, local_run: Path, 
     run = copied(local_run, tmp_path / "run")
     (run / "history.jsonl").unlink()
     assert ecgfed("evaluate", run, "--quiet").code == 0
-    assert imread(run / "evaluation-test" / "learning_curves.png", "resampled.npz").ndim == 3
+    assert imread(run / "evaluation-test" / "learning_curves.png").ndim == 3
 
 
 def test_quiet_prints_nothing(ecgfed: Command, run: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_history_that_is_none(ecgfed: Command, run: Path) -> None:
     assert snapshot(run) == before
 
 
-@pytest.mark.parametrize(("room", "file"), [(2_000, "scores.json"), (15_000, "learning_curves.png", "resampled.npz")])
+@pytest.mark.parametrize(("room", "file"), [(2_000, "scores.json"), (15_000, "learning_curves.png")])
 def test_a_full_disk(run: Path, room: int, file: str) -> None:
     """Full at the first file, and full at the last, after the others were written: nothing new either way."""
     before = snapshot(run)

@@ -36,18 +36,28 @@ def interval_text(score: str, ends: Interval | None) -> str:
     return score if ends is None else f"{score} ({ends[0]:.3f} to {ends[1]:.3f})"
 
 
-def over_seeds(each: Sequence[NDArray[np.floating]]) -> NDArray[np.float64]:
+def over_seeds(each: Sequence[NDArray[np.floating]], splits: Sequence[str] = ()) -> NDArray[np.float64]:
     """Return a score's draws when seeds are drawn too.
 
     Args:
         each: (draws,) of each seed, of the same patients in each draw.
+        splits: the split of the beats that each was trained on; () is one split.
 
     Returns:
-        (draws,) means over as many seeds as there are, drawn with replacement.
+        (draws,) means over as many splits as there are, drawn with replacement, and of each over as many of its seeds.
     """
-    table = np.stack(each)
-    seeds = np.random.default_rng(1).integers(0, len(table), (table.shape[1], len(table)))
-    return np.asarray(table[seeds, np.arange(table.shape[1])[:, None]].mean(1), np.float64)
+    rng, of_split = np.random.default_rng(1), splits or [""] * len(each)
+    means = []
+    for split in dict.fromkeys(of_split):
+        table = np.stack([values for values, name in zip(each, of_split, strict=True) if name == split])
+        means.append(_drawn_mean(table, rng))
+    return _drawn_mean(np.stack(means), rng) if len(means) > 1 else means[0]
+
+
+def _drawn_mean(table: NDArray[np.floating], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return means over rows of (rows, draws), drawn with replacement in each draw."""
+    rows = rng.integers(0, len(table), (table.shape[1], len(table)))
+    return np.asarray(table[rows, np.arange(table.shape[1])[:, None]].mean(1), np.float64)
 
 
 class Resampled:

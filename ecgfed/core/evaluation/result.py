@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ecgfed.base.errors import OptionError
 from ecgfed.base.text import count_of
 from ecgfed.core.evaluation.intervals import Draws, Interval, interval, interval_text, over_seeds
+from ecgfed.core.evaluation.seed_names import name_of_seed
 from ecgfed.core.evaluation.tables import Columns, columns_of, stacked, to_frame
 from ecgfed.domain.cohort.layout import EXAMPLE_WORDS
 
@@ -53,11 +54,12 @@ class Scores:
 
     def __repr__(self) -> str:
         several = f" of {len(self.results)} seeds" if len(self.results) > 1 else ""
-        return f"Scores({self.split}{several}: {', '.join(f'{k} {self.written(k)}' for k in SCENARIOS)})"
+        names = [name for name in SCENARIOS if name in self.results[0]["scores"]]
+        return f"Scores({self.split}{several}: {', '.join(f'{k} {self.written(k)}' for k in names)})"
 
     @property
     def split(self) -> str:
-        """``test`` or ``valid``."""
+        """``test``, ``valid`` or, of ``evaluate_held_out``, ``held-out``."""
         return str(self.results[0]["split"])
 
     @property
@@ -155,7 +157,7 @@ class Scores:
 
     @property
     def _names(self) -> list[str]:
-        return [PurePath(str(result["run"])).name for result in self.results]
+        return [name_of_seed(PurePath(str(result["run"]))) for result in self.results]
 
     def each(self, *path: str) -> list[float]:
         """Return a score of every seed: ``each("scores_truth", "T_g")``; a single name is a scenario."""
@@ -189,7 +191,9 @@ class Scores:
         """
         keys = ("scores", *path) if len(path) == 1 else path
         each = [of[keys] for of in self.draws if keys in of and len(of[keys])]
-        return interval(over_seeds(each)) if each and len(each) == len(self.results) else None
+        if not each or len(each) < len(self.results):
+            return None
+        return interval(over_seeds(each, [str(PurePath(str(result["run"])).parent) for result in self.results]))
 
     def with_interval(self, *path: str) -> str:
         """Return a score as text with its interval: ``0.841 (0.802 to 0.876)``."""
@@ -202,7 +206,11 @@ class Scores:
         return {
             "seeds": [dict(result) for result in self.results],
             **{
-                kind: {name: {"mean": self.mean(kind, name), "std": self.std(kind, name)} for name in SCENARIOS}
+                kind: {
+                    name: {"mean": self.mean(kind, name), "std": self.std(kind, name)}
+                    for name in SCENARIOS
+                    if name in self.results[0][kind]
+                }
                 for kind in ("scores", "scores_truth")
             },
             "intervals": [

@@ -50,7 +50,12 @@ class _Side:
     def draws(self, score: str) -> NDArray[np.float64]:
         """Return a score when patients, and seeds, are drawn with replacement; empty where that is not known."""
         each = [of for result in self.evaluations if (of := result.draws.get(("scores", score))) is not None]
-        return over_seeds(each) if each and len(each) == len(self.evaluations) else np.empty(0)
+        return over_seeds(each, self.splits) if each and len(each) == len(self.evaluations) else np.empty(0)
+
+    @property
+    def splits(self) -> list[str]:
+        """The split of the beats that each of the seeds was trained on."""
+        return [document.fingerprint for document in self.documents]
 
     def each_f1(self, model: str) -> list[Mapping[str, float]]:
         """Return patient -> macro-F1 with one of ``MODELS``, of each seed."""
@@ -83,10 +88,12 @@ def compare_runs(
     documents = [document for side in sides for document in side.documents]
     excluded = next((document.held_out for document in documents if document.held_out is not None), None)
     first = documents[0]
+    first_cohorts = {document.fingerprint for document in sides[0].documents}  # one for each split of the beats
     different_cohorts = [
         document
-        for document in documents
-        if document.fingerprint != documents[0].fingerprint or document.held_out not in (None, excluded)
+        for side in sides
+        for document in side.documents
+        if {of.fingerprint for of in side.documents} != first_cohorts or document.held_out not in (None, excluded)
     ]
     if different_cohorts and not any_cohort:
         actual = f"was trained on another cohort than {first.path} (fingerprints or held-out clients differ)"
@@ -243,8 +250,8 @@ def _with_p_values(
         names = [name for name, _, _ in pair.scores]
         means = np.array([after - before for _, before, after in pair.scores])
         before, after = (
-            over_seeds([np.array([table[name] for name in names])[drawn(len(names))].mean(1) for table in of])
-            for of in tables
+            over_seeds([np.array([f1[name] for name in names])[drawn(len(names))].mean(1) for f1 in of], side.splits)
+            for of, side in zip(tables, (sides[0], sides[pair.run]), strict=True)
         )
         ends = interval(after - before) if len(names) > 1 else None
         found.append(replace(row, interval=ends, p_value=paired_p(means) if len(names) > 1 else None))

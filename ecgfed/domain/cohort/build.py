@@ -25,6 +25,7 @@ from ecgfed.domain.cohort.clients import of_first_lead
 from ecgfed.domain.cohort.cohort import UNLABELLED
 from ecgfed.domain.cohort.other_leads import in_training, training_beats
 from ecgfed.domain.cohort.record_beats import RecordBeats, read_record
+from ecgfed.domain.cohort.resplit import client_seed
 from ecgfed.domain.cohort.sources import PrepareOptions, Source, weak_labels
 from ecgfed.domain.cohort.split import GAP_S, TRAIN, split_beats
 from ecgfed.domain.cohort.time_split import TimeSplit, marks_of, time_splits
@@ -173,7 +174,7 @@ class _Build:
             return
         self.counts += np.bincount(label[label != UNLABELLED], minlength=len(self.counts))
         # a client's split depends on the seed and its own id alone, not on who else is in the cohort
-        seed = int(np.random.SeedSequence([self.options.seed, *source.id.encode()]).generate_state(1)[0])
+        seed = client_seed(self.options.seed, source.id)
         start, others = 0, []
         if source.record_label:  # beats without a label are scored nowhere
             self.weak.append(source)

@@ -186,8 +186,8 @@ def _print_metrics(scores: "Scores") -> None:
 
 def _print_sites(scores: "Scores") -> None:
     """Print a row for each site, with the F1 of AAMI's ectopic classes where these are classes."""
-    from ecgfed.core.evaluation.intervals import interval_text
     from ecgfed.core.evaluation.result import with_spread
+    from ecgfed.core.runs.intervals import interval_text
 
     classes = {name for name, _ in scores.rows("per_class", "class")}
     ectopic = {name: title for name, title in (("S", "SVEB F1"), ("V", "VEB F1")) if {"S", "V"} <= classes}
@@ -251,8 +251,8 @@ def _print_accuracies(scores: "Scores") -> None:
 
 
 def _print_classes(scores: "Scores") -> None:
-    from ecgfed.core.evaluation.intervals import interval_text
     from ecgfed.core.evaluation.result import with_spread
+    from ecgfed.core.runs.intervals import interval_text
 
     names = ("beats", "predicted", "sensitivity", "positive_predictivity", "f1")
     rows = []

@@ -14,11 +14,9 @@ from ecgfed.base.locks import locked
 from ecgfed.base.options import flat_options, merged
 from ecgfed.base.text import count_of, safe_row
 from ecgfed.core.config import ScoringOptions
-from ecgfed.core.evaluation.intervals import Draws
 from ecgfed.core.evaluation.metrics import Metric, resolve_metrics
 from ecgfed.core.evaluation.result import Scores
 from ecgfed.core.evaluation.scenarios import evaluate as score
-from ecgfed.core.evaluation.seed_names import name_of_seed
 from ecgfed.core.evaluation.tables import PredictionCollector
 from ecgfed.core.federation.plan import worker_count
 from ecgfed.core.methods.own_losses import LOSS_PIN, is_loaded
@@ -28,7 +26,9 @@ from ecgfed.core.runs.document import read_document
 from ecgfed.core.runs.draws import write_draws
 from ecgfed.core.runs.evaluations import SCHEMA_VERSION
 from ecgfed.core.runs.history import read_history
+from ecgfed.core.runs.intervals import Draws
 from ecgfed.core.runs.run import Run
+from ecgfed.core.runs.seed_names import name_of_seed
 from ecgfed.core.runs.seeds import check_same
 from ecgfed.domain.cohort.cohort import Cohort, held_in_memory
 from ecgfed.domain.cohort.split import SPLIT_NAMES

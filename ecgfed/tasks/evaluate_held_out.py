@@ -6,9 +6,9 @@ from ecgfed.base.files import write_json
 from ecgfed.base.options import flat_options, merged
 from ecgfed.core.config import ScoringOptions
 from ecgfed.core.evaluation.held_out import evaluate_held_out as score
-from ecgfed.core.evaluation.intervals import Draws
 from ecgfed.core.evaluation.result import Scores
 from ecgfed.core.federation.plan import worker_count
+from ecgfed.core.runs.intervals import Draws
 from ecgfed.core.runs.run import Run
 from ecgfed.core.runs.seeds import check_same
 from ecgfed.domain.cohort.cohort import Cohort

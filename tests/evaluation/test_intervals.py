@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
 
-from ecgfed.core.evaluation.intervals import Resampled, drawn, holm, interval, over_seeds, paired_p
+from ecgfed.core.runs.intervals import Resampled, drawn, holm, interval, over_seeds, paired_p
 
 RNG = np.random.default_rng(5)
 

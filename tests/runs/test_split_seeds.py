@@ -9,8 +9,8 @@ from refusals import refuses
 
 import ecgfed
 from ecgfed.base.errors import OptionError, RunError
-from ecgfed.core.evaluation.intervals import over_seeds
 from ecgfed.core.runs.compare import compare_runs
+from ecgfed.core.runs.intervals import over_seeds
 
 QUICK = {"method": "fedavg", "rounds": 1, "local_steps": 1, "workers": 1}
 

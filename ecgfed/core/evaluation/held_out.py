@@ -6,11 +6,11 @@ import numpy as np
 
 from ecgfed.base.errors import CohortError, param
 from ecgfed.core.evaluation.accuracies import accuracy
-from ecgfed.core.evaluation.intervals import Draws, Resampled, interval
 from ecgfed.core.evaluation.predict import Predictor
 from ecgfed.core.evaluation.scores import class_table, confusion, macro_f1
 from ecgfed.core.federation.data import training_data
 from ecgfed.core.federation.state import State
+from ecgfed.core.runs.intervals import Draws, Resampled, interval
 from ecgfed.core.runs.run import Run
 from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.domain.cohort.split import SPLIT_NAMES

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from ecgfed.base.errors import OptionError
 from ecgfed.base.text import count_of
-from ecgfed.core.evaluation.intervals import Draws, Interval, interval, interval_text, over_seeds
-from ecgfed.core.evaluation.seed_names import name_of_seed
 from ecgfed.core.evaluation.tables import Columns, columns_of, stacked, to_frame
+from ecgfed.core.runs.intervals import Draws, Interval, interval, interval_text, over_seeds
+from ecgfed.core.runs.seed_names import name_of_seed
 from ecgfed.domain.cohort.layout import EXAMPLE_WORDS
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from ecgfed.base.errors import CohortError
 from ecgfed.core.evaluation.accuracies import accuracy, even_accuracy, expected_accuracy, reweighted_accuracy, spread
-from ecgfed.core.evaluation.intervals import Draws, Resampled, interval
 from ecgfed.core.evaluation.local_models import local_models
 from ecgfed.core.evaluation.metrics import Metric, MetricValue, measure
 from ecgfed.core.evaluation.patient_scores import PatientScores
@@ -22,6 +21,7 @@ from ecgfed.core.federation.state import State
 from ecgfed.core.methods.models import Pipeline
 from ecgfed.core.personal.apply import PersonalModels
 from ecgfed.core.personal.base import Personal
+from ecgfed.core.runs.intervals import Draws, Resampled, interval
 from ecgfed.core.runs.run import Run
 from ecgfed.domain.cohort.cohort import Client, Cohort
 from ecgfed.domain.cohort.split import TRAIN

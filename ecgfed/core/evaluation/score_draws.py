@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.core.evaluation.accuracies import accuracy, expected_accuracy, reweighted_accuracy
-from ecgfed.core.evaluation.intervals import Draws, Resampled
 from ecgfed.core.evaluation.patient_scores import PatientScores
 from ecgfed.core.evaluation.scores import CONVENTIONS, macro_f1
+from ecgfed.core.runs.intervals import Draws, Resampled
 from ecgfed.domain.cohort.cohort import Cohort
 
 #: Columns of the table of classes that have an interval.

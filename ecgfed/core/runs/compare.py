@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from ecgfed.base.errors import OptionError, RunError, param
 from ecgfed.base.text import count_of
-from ecgfed.core.evaluation.intervals import LEVEL, drawn, holm, interval, over_seeds, paired_p
 from ecgfed.core.runs.comparison import (
     MODELS,
     PARTS,
@@ -27,6 +26,7 @@ from ecgfed.core.runs.comparison import (
 )
 from ecgfed.core.runs.document import RunDocument, read_document
 from ecgfed.core.runs.evaluations import LEFT_OUT, SPLITS, Evaluation, command, read_evaluation
+from ecgfed.core.runs.intervals import LEVEL, drawn, holm, interval, over_seeds, paired_p
 from ecgfed.core.runs.seeds import run_folders
 from ecgfed.core.runs.summary import progress_of
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from string import ascii_uppercase
 
-from ecgfed.core.evaluation.intervals import Interval, interval_text
 from ecgfed.core.runs.comparison import SCORES, ComparedRun, RunComparison
+from ecgfed.core.runs.intervals import Interval, interval_text
 
 #: Labels of the models in the tables.
 MODEL_LABELS = {"personal": "own model", "global": "everybody's"}

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ecgfed.core.evaluation.intervals import Interval
+from ecgfed.core.runs.intervals import Interval
 
 #: The scores compared, by their names in ``scores.json``.
 SCORES = ("T_g", "T_p", "T_r", "T_l")

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from ecgfed.base.errors import RunError
-from ecgfed.core.evaluation.intervals import DRAWS, Draws
+from ecgfed.core.runs.intervals import DRAWS, Draws
 
 FILE_NAME = "resampled.npz"
 SCORES = ("T_g", "T_p", "T_r", "T_l")

@@ -8,9 +8,9 @@ from typing import Any
 from ecgfed.base.errors import RunError
 from ecgfed.base.files import read_json
 from ecgfed.base.plugins import names_code
-from ecgfed.core.evaluation.intervals import Draws
 from ecgfed.core.runs.document import RunDocument, typed
 from ecgfed.core.runs.draws import read_draws
+from ecgfed.core.runs.intervals import Draws
 
 FILE_NAME = "scores.json"
 #: Version of ``scores.json`` from which it names the scored run; versions 0.1 and 0.2 wrote no version.

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ecgfed.base.errors import RunError, param
-from ecgfed.core.evaluation.seed_names import SEED, SPLIT, name_of_seed
 from ecgfed.core.runs.document import FILE_NAME, HELD_OUT
+from ecgfed.core.runs.seed_names import SEED, SPLIT, name_of_seed
 
 if TYPE_CHECKING:
     from ecgfed.core.methods.base import Method

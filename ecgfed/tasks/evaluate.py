@@ -106,7 +106,6 @@ def evaluate(
     results, predictions, draws = [], [], []
     for single_run in runs:
         collector = PredictionCollector()
-        drawn: Draws = {}
         with run_locked(single_run) if out is None else nullcontext():
             opened, state = cohort_of(single_run, cohort), single_run.state()
             personal_model, fitter = personal_of(single_run, personal)
@@ -125,7 +124,6 @@ def evaluate(
                 personal=fitter,
                 metrics=measured,
                 collector=collector,
-                draws=drawn,
                 on_progress=lambda completed, total: progress.update("patients", completed, total),
             )
             result = {
@@ -143,11 +141,11 @@ def evaluate(
             folder = _folder(single_run, split, leave_out, personal_model) if out is None else Path(out)
             if out is not None and len(runs) > 1:
                 folder = folder / name_of_seed(single_run.path)
-            _write(folder, single_run, result, drawn, progress)
+            _write(folder, single_run, result, collector.draws, progress)
             progress.note(f"Wrote {folder}.")
             results.append(result)
             predictions.append(collector.columns())
-            draws.append(drawn)
+            draws.append(collector.draws)
     return Scores(tuple(results), tuple(predictions), tuple(draws))
 
 

@@ -21,7 +21,7 @@ from ecgfed.core.federation.state import State
 from ecgfed.core.methods.models import Pipeline
 from ecgfed.core.personal.apply import PersonalModels
 from ecgfed.core.personal.base import Personal
-from ecgfed.core.runs.intervals import Draws, Resampled, interval
+from ecgfed.core.runs.intervals import Resampled, interval
 from ecgfed.core.runs.run import Run
 from ecgfed.domain.cohort.cohort import Client, Cohort
 from ecgfed.domain.cohort.split import TRAIN
@@ -93,7 +93,6 @@ def evaluate(
     personal: Personal | None = None,
     metrics: Mapping[str, Metric] | None = None,
     collector: PredictionCollector | None = None,
-    draws: Draws | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Score a run on one split of its cohort.
@@ -115,8 +114,7 @@ def evaluate(
         leave_out: beats excluded from scoring, ``nothing`` or ``poor-quality``.
         personal: how personal models are derived from the global model; None: those of the method.
         metrics: computed besides, by name.
-        collector: receives the predictions of the global and the personal models.
-        draws: receives the scores when patients are drawn with replacement.
+        collector: receives the predictions of the global and the personal models, and the scores of drawn patients.
 
     Returns:
         JSON-ready: ``scores`` and ``scores_truth`` (T_g, T_p, T_r, T_l, T_l_clients, and T_p_global: mean macro-F1 of
@@ -158,8 +156,9 @@ def evaluate(
     matrix = confusion(pool.truth, pool.everyone.argmax(1), len(cohort.classes))
     locals_ = _local_scores(run, state, pool, generic, workers) if local and len(generic) == len(patients) else []
     on_pool = measure(pool.metrics, pool.truth, pool.everyone)
-    draws = {} if draws is None else draws
-    draws |= score_draws(patients, locals_, variants, cohort)
+    draws = score_draws(patients, locals_, variants, cohort)
+    if collector is not None:
+        collector.draws |= draws
     found = {path: interval(values) for path, values in draws.items()}
     return {
         "scores": _scenario_means(macro_f1(matrix, "any"), patients, "any"),

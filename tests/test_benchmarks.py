@@ -225,7 +225,7 @@ def test_a_diverging_trial_is_a_result_and_another_error_is_none(cohort_path: Pa
         run.tuned(cohort, given, "FedAvg")
 
 
-def test_another_split_has_folders_and_results_of_its_own(tmp_path: Path) -> None:
+def test_another_split_has_folders_and_results_of_its_own(common: ModuleType, tmp_path: Path) -> None:
     """Nothing that is on the pages, of the random split of seed 0, is written over."""
     asked = {"work": tmp_path, "results": tmp_path / "results.json", "split": None, "split_seed": None}
 

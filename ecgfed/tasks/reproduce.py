@@ -84,9 +84,11 @@ def reproduce(
 
     Examples:
         >>> import ecgfed
-        >>> found = ecgfed.reproduce("fedabc", 1, source="nowhere", work="work", scale="reduced")
-        >>> [line.partition(":")[0] for line in found.missing]
-        ['MNIST is missing', 'CIFAR-10 is missing']
+        >>> try:
+        ...     ecgfed.reproduce("fedabc", 1, source="nowhere", work="work", data="mnist", scale="reduced")
+        ... except ecgfed.EcgfedError as problem:
+        ...     print(problem.code)
+        missing
     """
     part = merged(TablePart, part, options, "reproduce")
     chosen = select(paper, table, part)

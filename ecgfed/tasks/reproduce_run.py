@@ -100,7 +100,8 @@ class PaperRun:
 
     @property
     def _takes_all(self) -> bool:
-        return method_by_name(self.row.method).requirements.all_clients and bool(self.protocol.clients_per_round)
+        requirements = method_by_name(self.row.method).requirements
+        return (requirements.all_clients or requirements.pooled) and bool(self.protocol.clients_per_round)
 
     def work(self) -> dict[str, int | None]:
         """Return rounds and participants; fewer rounds for a method that needs all clients, for as much work."""

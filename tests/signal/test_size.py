@@ -1,5 +1,6 @@
 """Leads too large to be in millivolt: inspect, predict and prepare say so, whole and by blocks; none refuses."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import wfdb
 from conftest import synthetic_signal
 from numpy.typing import NDArray
 from record_files import write_signals
-from support import Command
+from support import Command, assert_refused
 
 import ecgfed as package
 from ecgfed.domain.record.reader import open_recording
@@ -106,11 +107,14 @@ def test_prepare_warns_of_it_and_goes_on(tmp_path: Path, peaks: str) -> None:
     assert ["too_large_mv" in one for one in made.meta["records"]] == [False, True]
 
 
-def test_a_lead_without_any_signal_is_said_to_say_nothing(ecgfed: Command, tmp_path: Path) -> None:
-    """The beats are found on the other lead, and their windows hold nothing of the one that is classified."""
+def test_another_lead_is_read_where_one_has_no_signal_and_none_was_named(ecgfed: Command, tmp_path: Path) -> None:
     flat = written(tmp_path, "flat", 0.0)
-    said = ecgfed("predict", BUNDLE, flat, "--force", "--out", tmp_path / "out")
-    assert said.code == 0
-    assert "beats have no signal of MLII around them: they are unclassified (Q)" in said.err
+    assert ecgfed("predict", BUNDLE, flat, "--force", "--out", tmp_path / "out").code == 0
+    predictions = json.loads((tmp_path / "out" / "flat.json").read_text())
+    assert predictions["lead"] == "V1"
+    assert "Nothing of MLII can be used: V1 is read in its place." in [one["text"] for one in predictions["warnings"]]
+    refused = ecgfed("predict", BUNDLE, flat, "--lead", "MLII", "--force", "--out", tmp_path / "other")
+    assert_refused(refused, "lead MLII: has no usable 3 s")
+    assert not (tmp_path / "other").exists()
     good = ecgfed("predict", BUNDLE, written(tmp_path, "good", 1.0), "--force", "--out", tmp_path / "out")
     assert "no signal" not in good.err

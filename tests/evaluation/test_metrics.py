@@ -129,6 +129,13 @@ def test_predictions_lead_back_to_the_cohort(scored: Scores, cohort_path: Path) 
         assert (name, time_s) == (record["name"], pytest.approx(cohort.sample[row] / record["fs_hz"]))
 
 
+@pytest.mark.filterwarnings("ignore::ecgfed.EcgfedWarning")
+def test_a_metric_that_is_not_defined_has_the_mean_nan(local_run: Path, tmp_path: Path) -> None:
+    metrics = {"nothing": lambda truth, probabilities: None}
+    scores = ecgfed.evaluate(local_run, metrics=metrics, out=tmp_path / "scores")
+    assert np.isnan(scores.mean("metrics", "nothing", "global"))
+
+
 def test_frames(scored: Scores) -> None:
     frame = scored.to_pandas("predictions")
     assert isinstance(frame, pd.DataFrame)

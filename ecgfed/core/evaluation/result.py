@@ -1,6 +1,7 @@
 """Scores of a run, or of the same run with several seeds."""
 
 import html
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -155,14 +156,17 @@ class Scores:
         return [PurePath(str(result["run"])).name for result in self.results]
 
     def each(self, *path: str) -> list[float]:
-        """Return a score of every seed: ``each("scores_truth", "T_g")``; a single name is a scenario."""
+        """Return a score of every seed: ``each("scores_truth", "T_g")``; a single name is a scenario.
+
+        NaN where it is not defined.
+        """
         keys = ("scores", *path) if len(path) == 1 else path
         values = []
         for result in self.results:
             value: Any = result
             for key in keys:
                 value = value[key]
-            values.append(float(value))
+            values.append(math.nan if value is None else float(value))
         return values
 
     def mean(self, *path: str) -> float:

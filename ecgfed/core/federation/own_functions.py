@@ -99,15 +99,15 @@ def scheduled(method: Method, schedule: LrSchedule, number: int, rounds: int) ->
     """Return the method with the learning rates of a round.
 
     Raises:
-        OptionError: the factor is no finite number of 0 or more, or the method has no such learning rate.
+        OptionError: the factor is no finite number above 0, or the method has no such learning rate.
     """
     factor = schedule(number, rounds)
     try:
-        valid = not isinstance(factor, bool) and 0 <= float(factor) < float("inf")
+        valid = not isinstance(factor, bool) and 0 < float(factor) < float("inf")
     except (TypeError, ValueError):
         valid = False
     if not valid:
-        raise OptionError("lr_schedule", f"returned {factor!r:.100} in round {number}", "a number, 0 or more")
+        raise OptionError("lr_schedule", f"returned {factor!r:.100} in round {number}", "a number above 0")
     rates = {name: getattr(method.settings, name) for name in CLIENT_RATES if hasattr(method.settings, name)}
     if not rates:
         expected = f"one of {', '.join(CLIENT_RATES)}"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from refusals import refuses
@@ -196,3 +197,14 @@ def test_classes_that_are_numbers_are_those_that_y_holds() -> None:
 def test_what_could_be_meant_otherwise_is_refused(name: str, value: Any) -> None:
     with refuses(OptionError, "invalid-value", name):
         ecgfed.cohort_from_arrays(np.zeros((6, 2)), [0, 1] * 3, [0] * 6, **{name: value})
+
+
+def test_a_data_frame_has_its_features_in_columns() -> None:
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame(draw.normal(size=(30, 3)), columns=["a", "b", "c"])
+    by_array = ecgfed.cohort_from_arrays(frame.to_numpy(), np.arange(30) % 2, np.arange(30) % 3)
+    frame["label"], frame["site"] = np.arange(30) % 2, np.arange(30) % 3
+    assert ecgfed.cohort_from_arrays(frame, "label", "site").fingerprint == by_array.fingerprint
+    waves = pd.DataFrame({"wave": list(draw.normal(size=(30, 4))), "label": np.arange(30) % 2, "site": 0})
+    stacked = ecgfed.cohort_from_arrays(np.stack(waves["wave"]), waves["label"], waves["site"])
+    assert ecgfed.cohort_from_arrays(waves, "label", "site").fingerprint == stacked.fingerprint

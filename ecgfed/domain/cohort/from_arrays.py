@@ -44,8 +44,8 @@ def cohort_from_arrays(
     Args:
         X: (N, ...) examples of any shape, an array, tensor or list: uint8 as it is, other whole numbers as int64, the
             rest as float32. Or a ``torch.utils.data.Dataset`` of (example, label) pairs; then ``y`` is None. Or a table
-            of columns, a mapping or a Hugging Face ``Dataset``; then ``y``, ``client`` and ``split`` may be names of
-            columns, and the one other column holds the examples.
+            of columns, a mapping, a Hugging Face ``Dataset`` or a data frame; then ``y``, ``client`` and ``split`` may
+            be names of columns, and the one other column holds the examples (of a data frame all others are features).
         y: (N,) labels, whole numbers or texts.
         client: (N,) the client of each example, whole numbers or texts that can be file names. -1 stands for nobody: in
             the split ``test`` such examples are a test set common to all clients, each of whom is scored on a part of
@@ -119,7 +119,9 @@ def cohort_from_arrays(
 
 def _columns(X: object, y: object, client: object, split: object) -> tuple[object, object, object, object]:  # noqa: N803
     """Return examples, labels, clients and split, out of a table or a ``Dataset`` where they are in one."""
+    frame: Any = X if hasattr(X, "columns") and hasattr(X, "to_numpy") else None  # pandas or polars
     names = list(X) if isinstance(X, Mapping) else getattr(X, "column_names", None)
+    names = names if frame is None else list(frame.columns)
     if isinstance(names, list):
         table: Any = X
         named = {"y": y, "client": client, "split": split}
@@ -130,13 +132,15 @@ def _columns(X: object, y: object, client: object, split: object) -> tuple[objec
                     name, f"{value!r:.60}", f"a column, one of {listed(names, 12)}", code="unknown-choice"
                 )
         others = [name for name in names if name not in used.values()]
-        if len(others) != 1:
+        many = frame is not None and len(others) > 1
+        if len(others) != 1 and not many:
             expected = "one column of examples beside those that y, client and split name"
             raise OptionError(
                 _X, f"has the columns {listed(others, 12) or 'of these alone'}", expected, "drop the others"
             )
         y, client, split = (table[used[name]] if name in used else value for name, value in named.items())
-        return table[others[0]], y, client, split
+        examples = frame[others].to_numpy() if many else table[others[0]]
+        return examples if frame is None or many else list(examples), y, client, split
     is_dataset = hasattr(X, "__getitem__") and hasattr(X, "__len__") and not hasattr(X, "__array__")
     if is_dataset and not isinstance(X, Sequence):
         items: Any = X

@@ -13,7 +13,7 @@ The server averages extractors by data share and centroids by beats, and combine
 
 .. math::
     \alpha_i = \arg\min_{\alpha \ge 0,\, \sum_j \alpha_j = 1} \sum_j \alpha_j^2 v_j
-      + \sum_k \Big\lVert \sum_j \alpha_j (h_i^k - h_j^k) \Big\rVert^2, \qquad
+      + \sum_k \lVert \sum_j \alpha_j (h_i^k - h_j^k) \rVert^2, \qquad
     \psi_i \leftarrow \sum_j \alpha_{ij} \psi_j
 
 A client's model is the shared extractor with its own trained head. There is no global model.

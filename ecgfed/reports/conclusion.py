@@ -11,7 +11,7 @@ from ecgfed.domain.events.certainty import by_certainty
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
-from ecgfed.domain.events.rhythm import FIBRILLATION, POSSIBLE, Pauses, Rates, RhythmEpisodes, to_review
+from ecgfed.domain.events.rhythm import FIBRILLATION, POSSIBLE, Rates, RhythmEpisodes, to_review
 from ecgfed.domain.events.series import Series
 from ecgfed.reports.headline import FEW_INTERVALS, is_strip
 from ecgfed.reports.markup import clock, per_cent
@@ -68,7 +68,13 @@ SENTENCES = {
     "pauses": tr_later("Pauses of {pause:g} s or more: {count}, longest interval {longest:.2f} s."),
     "pauses_open": tr_later("Pauses of {pause:g} s or more: {count}; the longest interval is not confirmed."),
     "pauses_none": tr_later("No pause of {pause:g} s or more."),
+    "pauses_none_counted": tr_later(
+        "No pause of {pause:g} s or more in the {percent} of the recording in which beats are counted."
+    ),
     "pauses_none_open": tr_later("No confirmed pause of {pause:g} s or more."),
+    "pauses_none_open_counted": tr_later(
+        "No confirmed pause of {pause:g} s or more in the {percent} of the recording in which beats are counted."
+    ),
     "pauses_not_assessed": tr_later("Pauses not assessed."),
     "intervals_review": tr_later("Long intervals not confirmed, to be reviewed: {count}."),
     "intervals_unusable": tr_later("Long intervals that touch unusable stretches, not assessed: {count}."),
@@ -110,19 +116,24 @@ def conclusion_draft(
     second = [sentence for kind, word, fast in _KINDS for sentence in _ectopy(events, kind, word, fast)]
     others = [rhythm for rhythm in named if rhythm is not underlying]
     third = [_share("episodes", rhythm, duration_s) for rhythm in others if rhythm.source != "rates"]
-    third += _pauses(events.pauses, events.rules.pause_s)
+    third += _pauses(events)
     third += [_share("episodes", rhythm, duration_s) for rhythm in others if rhythm.source == "rates"]
     if not any(rhythm.rhythm in FIBRILLATION for rhythm in rhythms):
         third.append(_no_fibrillation(rhythms, duration_s, fibrillation_from_s if events.counted else None))
     if not any("AV block" in rhythm.rhythm for rhythm in rhythms):
         third.append(_filled("block"))
-    if (unusable := 100 - events.usable_percent) >= _UNUSABLE_PERCENT:
-        third.append(_filled("unusable", percent=per_cent(unusable), lead=lead))
+    if _partly_counted(events):
+        third.append(_filled("unusable", percent=per_cent(100 - events.usable_percent), lead=lead))
     return " ".join(first), " ".join(second), " ".join(third)
 
 
 def _filled(sentence: str, /, **values: object) -> str:
     return tr(SENTENCES[sentence], **values)
+
+
+def _partly_counted(events: Events) -> bool:
+    """Return whether a share of the recording that is worth stating is in no count."""
+    return 100 - events.usable_percent >= _UNUSABLE_PERCENT
 
 
 def _underlying(rhythms: Sequence[RhythmEpisodes], duration_s: float) -> RhythmEpisodes | None:
@@ -215,7 +226,8 @@ def _certain_and_review(name: str, series: Sequence[Series]) -> Iterator[tuple[s
             yield sentence, some
 
 
-def _pauses(pauses: Pauses, pause_s: float) -> Iterator[str]:
+def _pauses(events: Events) -> Iterator[str]:
+    pauses, pause_s = events.pauses, events.rules.pause_s
     longest, count = pauses.longest, len(pauses.intervals)
     unsure = bool(pauses.not_confirmed or pauses.not_assessed or pauses.ends)
     if longest is None:
@@ -225,7 +237,9 @@ def _pauses(pauses: Pauses, pause_s: float) -> Iterator[str]:
         yield _filled(name, pause=pause_s, count=count, longest=longest.value)
     else:
         name = "pauses_none_open" if unsure or not longest.confirmed else "pauses_none"
-        yield _filled(name, pause=pause_s)
+        if _partly_counted(events):
+            name = f"{name}_counted"
+        yield _filled(name, pause=pause_s, percent=per_cent(events.usable_percent))
     if pauses.not_confirmed:
         yield _filled("intervals_review", count=len(pauses.not_confirmed))
     if pauses.not_assessed:

@@ -19,6 +19,8 @@ const EcgConclusion = (() => {
     const { rhythms } = counts;
     const named = rhythms.flatMap(C.byCertainty);
     const filled = (name, values) => tr(page.sentences[name], values);
+    const unusable = 100 - page.usable_percent;
+    const partlyCounted = unusable >= UNUSABLE_PERCENT;
 
     function underlyingOf(all) {
       const able = all.filter((rhythm) => rhythm.source !== "rates" && rhythm.rhythm !== "no beats" && !rhythm.rhythm.startsWith(C.POSSIBLE));
@@ -80,7 +82,10 @@ const EcgConclusion = (() => {
       const sentences = [];
       if (!longest) sentences.push(filled("pauses_not_assessed"));
       else if (found.length) sentences.push(filled(longest.confirmed ? "pauses" : "pauses_open", { pause, count: found.length, longest: longest.value }));
-      else sentences.push(filled(unsure || !longest.confirmed ? "pauses_none_open" : "pauses_none", { pause }));
+      else {
+        const name = unsure || !longest.confirmed ? "pauses_none_open" : "pauses_none";
+        sentences.push(filled(partlyCounted ? `${name}_counted` : name, { pause, percent: W.perCent(page.usable_percent) }));
+      }
       if (unconfirmed.length) sentences.push(filled("intervals_review", { count: unconfirmed.length }));
       if (unassessed) sentences.push(filled("intervals_unusable", { count: unassessed }));
       if (ends.length) sentences.push(filled("ends", { seconds: W.highestOf(ends, "value").value }));
@@ -101,8 +106,7 @@ const EcgConclusion = (() => {
     const third = [...episodes(false), ...pausesOf(counts.pauses), ...episodes(true)];
     if (!rhythms.some((rhythm) => FIBRILLATION.includes(rhythm.rhythm))) third.push(noFibrillation());
     if (!rhythms.some((rhythm) => rhythm.rhythm.includes("AV block"))) third.push(filled("block"));
-    const unusable = 100 - page.usable_percent;
-    if (unusable >= UNUSABLE_PERCENT) third.push(filled("unusable", { percent: W.perCent(unusable), lead: page.lead }));
+    if (partlyCounted) third.push(filled("unusable", { percent: W.perCent(unusable), lead: page.lead }));
     return [first, second, third].map((sentences) => sentences.join(" "));
   }
 

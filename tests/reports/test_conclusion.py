@@ -1,6 +1,7 @@
 """The draft of a conclusion says no more than the figures, and a person's conclusion stays as it is."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,6 +63,8 @@ def test_it_is_never_surer_than_the_figures(seed: int) -> None:
         assert ", lowest" not in rhythm
     if events.pauses.not_confirmed or events.pauses.not_assessed or events.pauses.ends:
         assert "No pause of" not in limits
+    if "is not usable" in limits:
+        assert not re.search(r"No (confirmed )?pause of [\d.]+ s or more\.", limits)
     certain = [run for kind in events.ectopic.values() if kind is not None for run in kind.runs if not run.review]
     assert ("Runs: " in ectopy) == bool(certain)
     assert ("is not usable" in limits) == (quality.usable_s < 0.9995 * quality.samples / quality.fs_hz)
@@ -93,6 +96,17 @@ def test_the_underlying_rhythm(report: RecordingReport, rhythm: RhythmEpisodes, 
     assert first in lines[0]
     assert third in lines[2]
     assert ("No atrial fibrillation" in lines[2]) == (not rhythm.rhythm.startswith("AF"))
+
+
+@pytest.mark.parametrize(("percent", "stated"), [(100.0, ""), (99.97, ""), (91.7, "91.7%"), (62.3, "62.3%")])
+def test_no_pause_is_stated_of_the_counted_share_alone(report: RecordingReport, percent: float, stated: str) -> None:
+    events = report.parts.events
+    (hour,) = events.hours
+    counted = replace(hour, usable_s=percent / 100 * hour.stop_s)
+    limits = conclusion_draft(replace(events, hours=(counted,)), [], HUNDRED_S, "II", 30.0)[2]
+    (sentence,) = (part for part in limits.split(". ") if part.startswith("No pause of 3 s or more"))
+    assert ("%" in sentence) == bool(stated)
+    assert stated in sentence
 
 
 def test_nothing_is_known_of_fibrillation_in_a_paced_recording_or_where_it_is_not_detected(

@@ -184,8 +184,9 @@ def certainty_text(rhythm: RhythmEpisodes) -> str:
 
 def hours_table(parts: RecordingParts) -> tuple[list[str], list[Sequence[Cell]]]:
     """Return headings and rows of the counts of each hour."""
-    withheld = parts.events.withheld
-    columns = [number for number, row in enumerate(parts.classes) if row.beats and row.kind not in withheld]
+    rules, withheld = parts.events.rules, parts.events.withheld
+    columns = [at for at, row in enumerate(parts.classes) if row.beats and row.kind not in withheld]
+    unsure = [rules.withholds(parts.classes[at].uncertain or 0, parts.classes[at].beats) for at in columns]
     known = [
         (name, kind)
         for name, kind in ((tr("Ventricular"), Kind.VENTRICULAR), (tr("Supraventricular"), Kind.SUPRA))
@@ -201,6 +202,11 @@ def hours_table(parts: RecordingParts) -> tuple[list[str], list[Sequence[Cell]]]
         rate = "-" if hour.rate is None else tr("{rate:.0f}/min", rate=hour.rate)
         start, stop = parts.times.moment(hour.start_s, digits=0), parts.times.text(hour.stop_s, 0)
         first = tr_markup("{start} to {stop}", start=start, stop=stop)
-        rows.append((first, clock(hour.usable_s, 0), beats, rate, *shares, *(hour.by_class[row] for row in columns)))
-    head += [parts.classes[number].code for number in columns]
+        by_class = [
+            tr("about {text}", text=number(hour.by_class[at])) if review else hour.by_class[at]
+            for at, review in zip(columns, unsure, strict=True)
+        ]
+        rows.append((first, clock(hour.usable_s, 0), beats, rate, *shares, *by_class))
+    codes = [parts.classes[at].code for at in columns]
+    head += [tr("{code} (to review)", code=code) if review else code for code, review in zip(codes, unsure, strict=True)]
     return head, rows

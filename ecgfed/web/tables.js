@@ -124,6 +124,7 @@ const EcgTables = (() => {
   function hours(counts, page, labelled) {
     const withheld = (kind) => wordOf(kind) !== undefined && wordOf(kind) in counts.withheld;
     const columns = labelled.classes.map((_, i) => i).filter((i) => counts.by_class[labelled.classes[i]] && !withheld(labelled.kinds[i]));
+    const toReview = (i) => C.withholds(page.rules, counts.uncertain_by_class[labelled.classes[i]] || 0, counts.by_class[labelled.classes[i]]);
     const known = [[tr("Ventricular"), "ventricular", 2], [tr("Supraventricular"), "supra", 1]].filter(([, , kind]) => !withheld(kind) && labelled.kinds.includes(kind));
     const rows = counts.hours.map((hour) => [
       trParts("{start} to {stop}", { start: W.moment(hour.start_s, 0), stop: W.time(hour.stop_s, 0) }),
@@ -131,9 +132,10 @@ const EcgTables = (() => {
       W.comma(hour.beats),
       hour.rate === null ? "-" : W.perMin(hour.rate),
       ...known.map(([, name]) => (hour.beats ? `${W.comma(hour[name])} (${W.perCent((100 * hour[name]) / hour.beats)})` : "-")),
-      ...columns.map((i) => W.comma(hour.by_class[i])),
+      ...columns.map((i) => (toReview(i) ? tr("about {text}", { text: W.comma(hour.by_class[i]) }) : W.comma(hour.by_class[i]))),
     ]);
-    return { head: [tr("Hour"), tr("Usable"), tr("Beats"), tr("Mean rate"), ...known.map(([name]) => name), ...columns.map((i) => labelled.codes[i])], rows };
+    const codes = columns.map((i) => (toReview(i) ? tr("{code} (to review)", { code: labelled.codes[i] }) : labelled.codes[i]));
+    return { head: [tr("Hour"), tr("Usable"), tr("Beats"), tr("Mean rate"), ...known.map(([name]) => name), ...codes], rows };
   }
 
   return { ectopy, classes, hours };

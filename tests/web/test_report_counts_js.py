@@ -27,10 +27,12 @@ from random_reports import (
 import ecgfed
 import ecgfed.web
 from ecgfed.base.language import page_language, script_data, tr
+from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.labels.edits import read_edits
 from ecgfed.reports.drawing import reading_of
 from ecgfed.reports.editing import editing_data
 from ecgfed.reports.recording_report import RecordingReport
+from ecgfed.reports.recording_tables import hours_table
 
 WEB = Path(ecgfed.web.__file__).parent
 DRIVER = Path(__file__).parents[1] / "browser" / "edits.mjs"
@@ -180,6 +182,18 @@ def test_a_page_that_is_edited_equals_the_rebuilt_one(patient: str, tmp_path: Pa
     start = "23:59:30" if patient == "p2" else None  # the recording goes on past midnight
     record = write_record(tmp_path / "records", patient, PATIENTS[patient] * 2)  # more than a resting ECG
     assert_rebuilt_page_is_the_edited_one(record, tmp_path, start=start)
+
+
+def test_classes_of_low_confidence_are_to_review_in_both_tables(tmp_path: Path) -> None:
+    """By these rules a single beat of low confidence is enough."""
+    record = write_record(tmp_path / "records", "p1", PATIENTS["p1"] * 2)
+    rules = EventRules(withheld_percent=0.1, withheld_beats=1)
+    parts = ecgfed.report(record, rules=rules).parts
+    assert sum(head.endswith("(to review)") for head in hours_table(parts)[0]) == sum(
+        bool(row.uncertain) for row in parts.classes if row.kind not in parts.events.withheld
+    )
+    assert any(row.uncertain for row in parts.classes if row.kind not in parts.events.withheld)
+    assert_rebuilt_page_is_the_edited_one(record, tmp_path, rules=rules)
 
 
 @pytest.mark.parametrize("language", ["de", "fr", "es"])

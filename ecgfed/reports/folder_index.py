@@ -82,6 +82,8 @@ class RecordingRow:
         events = parts.events
         ventricular, supra = _burden(events.ventricular), _burden(events.supra)
         mean = events.rates.mean
+        rhythms = parts.named_rhythms  # the same rhythm may be from the signal and from a reviewer
+        seconds = {of.rhythm: sum(one.seconds for one in rhythms if one.rhythm == of.rhythm) for of in rhythms}
         with page_language(parts.language):
             page_warnings = [translated(text) for _, text in parts.warnings]
             page_rhythms = _rhythms(parts)
@@ -94,8 +96,8 @@ class RecordingRow:
             round(lead.usable_s, 3),
             events.counted,
             None if mean is None else round(mean, 1),
-            _seconds_of(parts),
-            list(dict.fromkeys(rhythm.rhythm for rhythm in parts.named_rhythms if to_review(rhythm))),
+            {name: round(total, 1) for name, total in seconds.items()},
+            list(dict.fromkeys(rhythm.rhythm for rhythm in rhythms if to_review(rhythm))),
             *ventricular,
             *supra,
             [KIND_WORDS[kind] for kind in events.withheld],
@@ -137,14 +139,6 @@ class RecordingRow:
     def usable_percent(self) -> float:
         """Usable share of the lead, in percent."""
         return 100 * self.usable_s / self.duration_s if self.duration_s else 0.0
-
-
-def _seconds_of(parts: RecordingParts) -> dict[str, float]:
-    """Return the seconds of each rhythm; the same rhythm may be from the signal and from a reviewer."""
-    seconds: dict[str, float] = {}
-    for rhythm in parts.named_rhythms:
-        seconds[rhythm.rhythm] = seconds.get(rhythm.rhythm, 0.0) + rhythm.seconds
-    return {name: round(total, 1) for name, total in seconds.items()}
 
 
 def _rhythms(parts: RecordingParts) -> str:

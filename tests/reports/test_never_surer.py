@@ -12,7 +12,7 @@ from page_cells import Cells
 from signal_rhythms import joined, recording
 
 import ecgfed
-from ecgfed.domain.events.rhythm import Rates, RhythmEpisodes
+from ecgfed.domain.events.rhythm import REVIEWER, Rates, RhythmEpisodes
 from ecgfed.reports.conclusion import SENTENCES
 from ecgfed.reports.figures import figures
 from ecgfed.reports.folder_index import RecordingRow, cells_of
@@ -63,6 +63,15 @@ def test_the_index_of_a_folder_is_no_surer_than_the_report(seconds: float, atria
     assert text.count("(to review)") == len(row.rhythms_to_review) == atrial
     assert ("not assessed" in text) == (seconds < 9)
     assert ("no atrial fibrillation or flutter" in text) == (seconds > 9 and not atrial)
+
+
+def test_the_index_adds_a_rhythm_of_the_signal_and_of_the_reviewer(short: RecordingReport) -> None:
+    """10 s at a certainty of 90%, 7.5 s at 40%, which are possible ones, and 4 s and 1 s that a reviewer accepted."""
+    of_signal = RhythmEpisodes("AF or flutter", ((0.0, 10.0), (20.0, 27.5)), "signal", (0.9, 0.4))
+    accepted = RhythmEpisodes("AF or flutter", ((12.0, 16.0), (30.0, 31.0)), REVIEWER)
+    row = RecordingRow.of(replace(short.parts, rhythms=(of_signal, accepted)), "a", "a.html")
+    assert row.rhythms == {"AF or flutter": 15.0, "possible AF or flutter": 7.5}
+    assert row.rhythms_to_review == ["AF or flutter", "possible AF or flutter"]
 
 
 @pytest.mark.parametrize("seconds", [20.0, 100.0])

@@ -3,7 +3,7 @@
     tr("{share:.1f}% of {lead}", share=12.3, lead="II")   in the language of the page that is being made
     trn("{n} beat", "{n} beats", 3)                       with the plural forms of that language
     message("{n} beats are uncertain.", n=3)              English text for JSON and terminals, translated on a page
-    tr_later("normal beat")                                   a constant that a page translates with ``translated``
+    tr_later("normal beat")                               a constant that a page translates with ``translated``
 
 The English sentence is the key of the catalogue (``locale/LANGUAGE/LC_MESSAGES/ecgfed.po``); its placeholders are
 Python's, and ``web/language.js`` reads the same. Outside ``page_language`` everything is English.

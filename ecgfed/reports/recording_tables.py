@@ -185,8 +185,11 @@ def certainty_text(rhythm: RhythmEpisodes) -> str:
 def hours_table(parts: RecordingParts) -> tuple[list[str], list[Sequence[Cell]]]:
     """Return headings and rows of the counts of each hour."""
     rules, withheld = parts.events.rules, parts.events.withheld
-    columns = [at for at, row in enumerate(parts.classes) if row.beats and row.kind not in withheld]
-    unsure = [rules.withholds(parts.classes[at].uncertain or 0, parts.classes[at].beats) for at in columns]
+    columns = [
+        (at, row.code, rules.withholds(row.uncertain or 0, row.beats))
+        for at, row in enumerate(parts.classes)
+        if row.beats and row.kind not in withheld
+    ]
     known = [
         (name, kind)
         for name, kind in ((tr("Ventricular"), Kind.VENTRICULAR), (tr("Supraventricular"), Kind.SUPRA))
@@ -204,9 +207,8 @@ def hours_table(parts: RecordingParts) -> tuple[list[str], list[Sequence[Cell]]]
         first = tr_markup("{start} to {stop}", start=start, stop=stop)
         by_class = [
             tr("about {text}", text=number(hour.by_class[at])) if review else hour.by_class[at]
-            for at, review in zip(columns, unsure, strict=True)
+            for at, _, review in columns
         ]
         rows.append((first, clock(hour.usable_s, 0), beats, rate, *shares, *by_class))
-    codes = [parts.classes[at].code for at in columns]
-    head += [tr("{code} (to review)", code=code) if review else code for code, review in zip(codes, unsure, strict=True)]
+    head += [tr("{code} (to review)", code=code) if review else code for _, code, review in columns]
     return head, rows

@@ -11,7 +11,7 @@ from ecgfed.tasks.prediction_warnings import certain_share
 
 
 def model_rows(bundle: Bundle, patient: str | None) -> tuple[tuple[str, str], ...]:
-    "Return names and values of a bundle's model, and its scores where the manifest has them, in the current language."
+    """Return names and values of a bundle's model and its scores, where it has them, in the current language."""
     manifest = bundle.manifest
     cohort = manifest.get("cohort")
     trained = str(cohort.get("kind", "")) if isinstance(cohort, dict) else ""

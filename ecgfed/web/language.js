@@ -63,9 +63,11 @@ const EcgLanguage = (() => {
   function inEnglish(made) {
     const page = current;
     current = ENGLISH;
-    const text = made();
-    current = page;
-    return text;
+    try {
+      return made();
+    } finally {
+      current = page;
+    }
   }
 
   const tr = (text, values = {}) => pieces(lookedUp(text), values).join("");

@@ -113,8 +113,8 @@ def not_listed(events: Events) -> tuple[str, ...]:
     if count := events.pauses.not_assessed:
         sentences.append(
             trn(
-                "{n} interval as long as a pause touch an unusable stretch: beats may be missing there, and none is "
-                "listed.",
+                "{n} interval as long as a pause touches an unusable stretch: beats may be missing there, and it is "
+                "not listed.",
                 "{n} intervals as long as a pause touch an unusable stretch: beats may be missing there, and none is "
                 "listed.",
                 count,

@@ -20,7 +20,7 @@ from ecgfed.reports.markup import clock
 from ecgfed.reports.recording_parts import RecordingParts
 from ecgfed.reports.st_trend import st_figures
 
-NO_BEAT, NO_CLASS = tr_later("no beat was counted"), tr_later("the labels know no such class")
+NO_BEAT, NO_CLASS = tr_later("no beat was counted"), tr_later("the labels have no such class")
 _NO_INTERVAL = tr_later("not measured")
 _PACED, _SHORT = "not detected in a paced rhythm", f"not detected in recordings shorter than {SHORTEST_S:g} s"
 _UNREAD = "no part of the signal can be assessed"

@@ -70,7 +70,7 @@ def rate_table(parts: RecordingParts) -> list[Sequence[Cell]]:
             None if rates.mean is None else tr("{rate:.0f}/min", rate=rates.mean),
             "",
             trn(
-                "{n} gap that touch no unusable stretch, over their time",
+                "{n} gap that touches no unusable stretch, over its time",
                 "{n} gaps that touch no unusable stretch, over their time",
                 rates.intervals,
             ),

@@ -157,10 +157,10 @@ def _unusable_share(reading: Reading, times: PageTimes) -> list[tuple[str, str]]
         return []
     if lost_samples >= lead.samples:
         reasons = joined_message(
-            [message(reason) for reason in lead.seconds()] or [message("no beat can be told")], ", "
+            [message(reason) for reason in lead.seconds()] or [message("no beat can be made out")], ", "
         )
         text = message(
-            "Nothing of {lead} can be used ({reasons}): no heartbeat can be told from it.",
+            "Nothing of {lead} can be used ({reasons}): no beat can be made out in it.",
             lead=reading.recording.lead,
             reasons=reasons,
         )

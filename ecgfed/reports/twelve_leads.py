@@ -137,7 +137,7 @@ def no_sheet(recording: Recording) -> Iterator[tuple[str, str]]:
         reasons.append(message("no lead is named {leads}", leads=", ".join(missing)))
     if electrodes := [name for name in recording.leads if name in _ELECTRODES]:
         names = ", ".join(electrodes)
-        reasons.append(message("{names} are names of electrodes, whose leads are not known", names=names))
+        reasons.append(message("named after electrodes, so the lead is not known: {names}", names=names))
     yield "no-twelve-leads", message("No sheet of twelve leads: {reasons}.", reasons=joined_message(reasons, "; "))
 
 

@@ -132,7 +132,7 @@ class RecordingTasks:
             store = LabelStore(page_data(labelling.page), file, overwrite=True)
         html = partial(label_page, labelling.page, file=labelling.labels_file.name, ends=False)
         self.labelling[entry.id] = label_routes(html, store, ends=False)
-        return {"said": messages("{n} label to give.", "{n} labels to give.", labelling.page.count)}
+        return {"said": messages("{n} beat to label.", "{n} beats to label.", labelling.page.count)}
 
     def personalize(self, entry: Entry, progress: ProgressReporter) -> dict[str, Any]:
         """Make a personal model of the labels, as a bundle in a zip file."""

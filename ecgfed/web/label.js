@@ -109,8 +109,8 @@
       const answers = trn("{n} answer", "{n} answers", state.entries.length);
       const every = alone ? tr("Every beat has an answer") : tr("Every group has an answer");
       const ended = data.ends === false ? tr("This page is done") : tr("The program has ended");
-      const why = keeping.over() ? ended : group === null ? every : tr("That is what was asked for");
-      const save = alone ? tr("Save them now.") : tr("Save them now, or ask on.");
+      const why = keeping.over() ? ended : group === null ? every : tr("All questions are answered");
+      const save = alone ? tr("Save them now.") : tr("Save them now, or continue.");
       const then = data.served ? tr("They are in {file}.", { file: data.file }) : save;
       const covers = alone ? "" : tr("They cover {share} of the beats.", { share: share(state.covered) });
       const sentences = [tr("{why}: {answers}.", { why, answers }), covers, alone ? "" : expectedOf(state.expected), toConfirm(state), then];
@@ -133,7 +133,7 @@
     if (!expected) return "";
     const count = Math.round(expected.beats);
     const { low, high } = expected;
-    if (!count) return tr("Fewer than 1 beats are expected to have a wrong label (90% interval {low} to {high}).", { low, high });
+    if (!count) return tr("Less than one beat is expected to have a wrong label (90% interval {low} to {high}).", { low, high });
     return trn("{n} beat is expected to have a wrong label (90% interval {low} to {high}).", "{n} beats are expected to have a wrong label (90% interval {low} to {high}).", count, { low, high });
   }
 
@@ -247,7 +247,7 @@
     later: (action) => tr("putting off the beat at {time}", { time: timeOf(data.groups[action.group].beat) }),
     split: (action) => tr("splitting the group of {n} beats", { n: data.groups[action.group].size }),
     merge: (action) => tr("merging the beat at {time}", { time: timeOf(action.beat) }),
-    more: () => tr("asking on"),
+    more: () => tr("continuing"),
   };
 
   function step(by) {

@@ -147,7 +147,7 @@ const EcgServeForm = (() => {
       if (preview === null) return;
       const host = make("div", { class: "paper", tabindex: "0", role: "region", "aria-label": tr("Recording {n}, {name}: the first seconds on ECG paper", { n: Number(this.id.split("-")[0]), name: this.name }) }, this.preview);
       EcgPaper.draw(host, preview, { name: tr("The first seconds"), seconds: true });
-      make("figcaption", {}, this.preview, tr("The first {seconds:g} s of {lead} as recorded, 25 mm/s, 10 mm/mV: beats of the expected height and rate say that units and sampling rate are right.", { seconds: preview.seconds, lead: preview.leads[0].name }));
+      make("figcaption", {}, this.preview, tr("The first {seconds:g} s of {lead} as recorded, 25 mm/s, 10 mm/mV: beats of the expected height and rate suggest that units and sampling rate are right.", { seconds: preview.seconds, lead: preview.leads[0].name }));
     }
   }
 

@@ -212,7 +212,7 @@ const EcgWords = (() => {
   function rates(counts, page) {
     const { rates: of, pauses } = counts;
     const { longest } = pauses;
-    const gaps = trn("{n} gap that touch no unusable stretch, over their time", "{n} gaps that touch no unusable stretch, over their time", of.intervals);
+    const gaps = trn("{n} gap that touches no unusable stretch, over its time", "{n} gaps that touch no unusable stretch, over their time", of.intervals);
     const rows = [
       [tr("Mean heart rate"), of.mean === null ? null : perMin(of.mean), "", gaps],
       [tr("Lowest heart rate"), ...rateCells(of.lowest, of.lowest_possible)],
@@ -299,7 +299,7 @@ const EcgWords = (() => {
     if (many) {
       sentences.push(
         trn(
-          "{n} interval as long as a pause touch an unusable stretch: beats may be missing there, and none is listed.",
+          "{n} interval as long as a pause touches an unusable stretch: beats may be missing there, and it is not listed.",
           "{n} intervals as long as a pause touch an unusable stretch: beats may be missing there, and none is listed.",
           many,
         ),

@@ -164,7 +164,7 @@ def _calibrate(header: Any, base: Path, channels: Sequence[int], how: ReadOption
         return [
             message(
                 "{leads} not calibrated (gain 0 or none in {header}): {steps:g} steps a {unit} assumed, as WFDB does; "
-                "amplitudes may be wrong; say the gain with {option}, as in '200(0)/mV'",
+                "amplitudes may be wrong; state the gain with {option}, as in '200(0)/mV'",
                 leads=leads,
                 header=f"{base.name}.hea",
                 steps=float(header.adc_gain[bare[0]]),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.language import capitalized, joined_message, message
+from ecgfed.base.language import capitalized, joined_message, message, messages
 from ecgfed.domain.record.leads import are_ecg, best_match, position_in, usual_name
 from ecgfed.domain.record.recording import Annotation, ReadingPool, Recording, spans
 from ecgfed.domain.signal.beat_slopes import CHUNK_S, MIN_BEATS, around, steep_time_s
@@ -226,10 +226,10 @@ def _calibration(recording: Recording, peaks: NDArray[np.int64]) -> list[Finding
 
 
 def _no_beats(recording: Recording, beats: int) -> Finding:
-    text = message(
-        "Only {n} beats were found in {lead}: whether its polarity is the usual one, and the rate one that a person "
-        "can have, is not assessed.",
-        n=beats,
+    text = messages(
+        "Only {n} beat was detected in {lead}: its polarity and the heart rate are not checked.",
+        "Only {n} beats were detected in {lead}: its polarity and the heart rate are not checked.",
+        beats,
         lead=recording.lead,
     )
     if not beats:

@@ -65,9 +65,9 @@ def flutter_text(spans: Sequence[tuple[int, int]], fs_hz: float) -> Message:
     seconds = sum(stop - start for start, stop in spans) / fs_hz
     return messages(
         "Possible ventricular flutter or fibrillation ({n} episode, {seconds:.0f} s in all, the first from second "
-        "{first:.0f}): waves in which no beat can be told, or movement in that rhythm",
+        "{first:.0f}): waves in which no beat can be made out, or movement in that rhythm",
         "Possible ventricular flutter or fibrillation ({n} episodes, {seconds:.0f} s in all, the first from second "
-        "{first:.0f}): waves in which no beat can be told, or movement in that rhythm",
+        "{first:.0f}): waves in which no beat can be made out, or movement in that rhythm",
         len(spans),
         seconds=seconds,
         first=spans[0][0] / fs_hz,

@@ -21,8 +21,12 @@ A client's model is the shared extractor with its own trained head. There is no 
 Privacy: the server learns each client's mean features, class shares and beats per class, and gets its head. Where one
 other client gets all the weight, its head goes to the addressee unchanged.
 
-Departures from the paper: the distance is that of each beat, averaged over features, as in the authors' code; a client
-that has not taken part, or that comes back, trains from the head that was last combined for it; momentum in local SGD.
+Departures from the paper: the distance is that of each beat, averaged over features, as in the authors' code; a beat of
+a class without a global centroid has no second term (in the authors' code the client's own centroid takes its place); a
+client that has not taken part, or that comes back, trains from the head that was last combined for it; the head has the
+learning rate of the extractor (0.1 and 0.01 in the authors' code); momentum in local SGD.
+
+The authors' code is github.com/JianXu95/FedPAC.
 """
 
 from collections.abc import Sequence

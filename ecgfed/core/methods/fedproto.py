@@ -21,6 +21,9 @@ Departures from the paper: the distance is that of each beat and not of a batch'
 whose mean over features is taken too; the paper's further factor of one over the number of clients, which would shrink
 prototypes towards 0, is left out; a class that no participant of a round has keeps its last prototype; momentum in
 local SGD.
+
+The number of the algorithm, and the paper's settings, are from memory of the paper; the authors' code is
+github.com/yuetan031/FedProto.
 """
 
 from collections.abc import Iterable, Sequence

@@ -14,10 +14,10 @@ from ecgfed.base.safe_io import check_labels, check_name
 from ecgfed.base.text import count_of, listed
 from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
-from ecgfed.domain.cohort.deal import append_clients
+from ecgfed.domain.cohort.deal import append_clients, split_client
 from ecgfed.domain.cohort.layout import EXAMPLE, MAX_AXES
-from ecgfed.domain.cohort.partition import NOBODY, VALID_STREAM
-from ecgfed.domain.cohort.split import SPLIT_KINDS, SPLIT_NAMES, TEST, TEST_SHARE, TRAIN, VALID_SHARE, split_beats
+from ecgfed.domain.cohort.partition import NOBODY
+from ecgfed.domain.cohort.split import SPLIT_KINDS, SPLIT_NAMES, TEST, TEST_SHARE, TRAIN, VALID_SHARE
 from ecgfed.domain.cohort.writer import CohortWriter
 
 #: Parameter of the examples in messages, where others are in small letters.
@@ -259,8 +259,7 @@ def _split(
             raise OptionError("split", f"{values!r:.60}", expected, code="unknown-choice")
         for i in range(clients):
             rows = np.flatnonzero(owner == i)
-            own_seed = int(np.random.default_rng([seed, VALID_STREAM, i]).integers(2**63))
-            split[rows] = split_beats(label[rows], kind, own_seed, test_share=shares[0], valid_share=shares[1])
+            split[rows] = split_client(label[rows], kind, seed, i, test_share=shares[0], valid_share=shares[1])
         return split
     array = _column(values, "split", len(label))
     if array.dtype.kind == "b":  # True would be 1, validation, where a mask of test examples may be meant

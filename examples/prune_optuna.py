@@ -56,7 +56,7 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int)
     arguments = parser.parse_args()
     try:
-        found = search(arguments.cohort, arguments.out, arguments.trials, rounds=arguments.rounds)
+        study = search(arguments.cohort, arguments.out, arguments.trials, rounds=arguments.rounds)
     except ModuleNotFoundError as problem:
         sys.exit(f"skipped: {problem}; pip install optuna")
-    print(f"best learning rate {found.best_params['lr']:.4f}: {SCORE} {found.best_value:.3f}")
+    print(f"best learning rate {study.best_params['lr']:.4f}: {SCORE} {study.best_value:.3f}")

@@ -61,9 +61,9 @@ class OneDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """Run one operation between two inspections."""
-        given = kwargs or {}
-        returned = func(*args, **given)
-        tensors = [leaf for leaf in tree_leaves((args, given, returned)) if isinstance(leaf, Tensor)]
+        named = kwargs or {}
+        returned = func(*args, **named)
+        tensors = [leaf for leaf in tree_leaves((args, named, returned)) if isinstance(leaf, Tensor)]
         elsewhere = [leaf for leaf in tensors if leaf.device != META and id(leaf) not in self._numbers]
         is_copy = func is torch.ops.aten._to_copy.default
         if is_copy and not isinstance(args[0], Tensor):

@@ -13,6 +13,9 @@ Every gradient is taken at the models of the step before. The server averages th
 Departures from the paper: participants are weighted by data share (equally in the paper); momentum (0 is the paper's);
 running statistics of the mixture belong to :math:`v_i`; the server may take its step with an optimizer of its own
 (``server_optimizer``).
+
+Numbers of algorithm and section, and the paper's settings, are from memory of the paper; the authors' code is
+github.com/MLOPTPSU/FedTorch.
 """
 
 from collections.abc import Sequence

@@ -9,11 +9,14 @@ weight for each parameter of the p last layers; all other layers are received as
       \odot (\Theta - \Theta_i),\, 0,\, 1\big)
 
 The weights start at 1, FedAvg's choice. They are learned on a random share of the client's training beats, from its
-second round on: that time until the losses of ten passes differ by less than ``threshold``, later by one pass a round.
+second round on: that time until the losses of ten passes have a standard deviation below ``threshold``, later by one
+pass a round.
 The server averages the trained models by data share; a client's model is the one after its local training.
 
 Departures from the paper: momentum in local SGD; running statistics are received, not mixed; at most ``passes`` passes
 the first time; the server may take its step with an optimizer of its own (``server_optimizer``).
+
+The authors' code is github.com/TsingZ0/FedALA; its p of 2 counts a layer's weight and bias apart.
 """
 
 from collections.abc import Iterator
@@ -39,7 +42,7 @@ COMPARED = 10
 
 @dataclass(frozen=True)
 class FedAlaSettings(FederatedSgdSettings):
-    """Settings of FedALA; defaults are the paper's.
+    """Settings of FedALA; layers, ala_share, ala_lr and threshold have the defaults of the authors' code.
 
     Attributes:
         layers: number of last layers that are mixed (p).

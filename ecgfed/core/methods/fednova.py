@@ -18,6 +18,8 @@ and FedAvg would count it for that in addition to its data share.
 
 Departures from the paper: running statistics, which it does not mention, are the mean by data share; the server may
 take its step with an optimizer of its own (``server_optimizer``); local proximal terms are left to ``fedprox``.
+
+The number of the section is from memory of the paper; the official code is github.com/JYWa/FedNova.
 """
 
 from dataclasses import replace

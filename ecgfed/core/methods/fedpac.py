@@ -21,8 +21,12 @@ A client's model is the shared extractor with its own trained head. There is no 
 Privacy: the server learns each client's mean features, class shares and beats per class, and gets its head. Where one
 other client gets all the weight, its head goes to the addressee unchanged.
 
-Departures from the paper: the distance is that of each beat, averaged over features, as in the authors' code; a client
-that has not taken part, or that comes back, trains from the head that was last combined for it; momentum in local SGD.
+Departures from the paper: the distance is that of each beat, averaged over features, as in the authors' code; a beat of
+a class without a global centroid has no second term (in the authors' code the client's own centroid takes its place); a
+client that has not taken part, or that comes back, trains from the head that was last combined for it; the head has the
+learning rate of the extractor (0.1 and 0.01 in the authors' code); momentum in local SGD.
+
+The authors' code is github.com/JianXu95/FedPAC.
 """
 
 from collections.abc import Sequence
@@ -37,23 +41,19 @@ from torch import Tensor
 
 from ecgfed.core.methods.base import Method
 from ecgfed.core.methods.communication import CommunicationSpec, Sent, Stored
-from ecgfed.core.methods.interface import (
-    Batch,
-    ClientInfo,
-    LocalBeats,
-    Losses,
-    Requirements,
-    Returned,
-    Tree,
-    row_mean,
-    weighted_mean,
-)
-from ecgfed.core.methods.local_sgd import SgdSettings, gradients, sgd_step, zeros_like
-from ecgfed.core.methods.losses import batch_loss, is_label
+from ecgfed.core.methods.interface import Batch, ClientInfo, Losses, Requirements, Returned, Tree, weighted_mean
+from ecgfed.core.methods.local_sgd import SgdSettings, sgd_step, zeros_like
 from ecgfed.core.methods.models import Pipeline, Stage
+from ecgfed.core.methods.prototypes import (
+    PROTOTYPES_DOWN,
+    PROTOTYPES_UP,
+    aligned_gradients,
+    combined_prototypes,
+    feature_statistics,
+    no_prototypes,
+)
 from ecgfed.core.methods.settings import ranged
 from ecgfed.core.nets.layers import Params
-from ecgfed.core.nets.net import Net
 from ecgfed.core.nets.parts import extractor_of, head_of
 
 
@@ -69,21 +69,6 @@ class FedPacSettings(SgdSettings):
 
     lam: float = ranged(1.0, 0, 1e4)
     head_share: float = ranged(1 / 6, 0, 1)
-
-
-def feature_statistics(net: Net, model: Params, beats: LocalBeats) -> tuple[Tensor, Tensor, Tensor]:
-    """Return means (classes, features), beats and sums of squared features per class (classes,), float64."""
-    like = next(iter(model.values()))
-    total = like.new_zeros(net.spec.classes, net.features, dtype=torch.float64)
-    count, square = (like.new_zeros(net.spec.classes, dtype=torch.float64) for _ in range(2))
-    with torch.no_grad():
-        for batch in beats.batches():
-            of_class = is_label(batch.label, net.spec.classes).double().T
-            features = net.extract(model, batch.inputs).double()
-            total += of_class @ features
-            count += of_class.sum(1)
-            square += of_class @ features.square().sum(1)
-    return total / count.clamp_min(1)[:, None], count, square
 
 
 def combination(h: NDArray[np.float64], v: NDArray[np.float64], client: int) -> NDArray[np.float64]:
@@ -108,15 +93,13 @@ class FedPac(Method):
         "Xu et al., ICLR 2023",
         down=(
             Sent("extractor", "extractor", "extractor"),
-            Sent("prototypes", "mean features of each class", "prototypes"),
-            Sent("beats", "how many beats they are of", "numbers"),
+            *PROTOTYPES_DOWN,
             Sent("head", "the heads combined for it", "head", "addressee"),
         ),
         up=(
             Sent("extractor", "extractor", "extractor"),
             Sent("head", "classifier head", "head"),
-            Sent("prototypes", "its mean features of each class", "prototypes"),
-            Sent("beats", "how many beats of each class it has", "numbers"),
+            *PROTOTYPES_UP,
             Sent("shares", "those before training, times class shares", "prototypes"),
             Sent("variance", "their variance", "number"),
         ),
@@ -127,13 +110,7 @@ class FedPac(Method):
     requirements = Requirements(training=True)
 
     def server_start(self, initial: Params) -> Tree:
-        like, classes = next(iter(initial.values())), self.net.spec.classes
-        beats = like.new_zeros(classes, dtype=torch.float64)
-        return {
-            "extractor": extractor_of(initial),
-            "prototypes": like.new_zeros(classes, self.net.features),
-            "beats": beats,
-        }
+        return {"extractor": extractor_of(initial), **no_prototypes(self.net, initial)}
 
     def client_start(self, initial: Params) -> Tree:
         return {"head": head_of(initial)}
@@ -163,17 +140,8 @@ class FedPac(Method):
         }
 
     def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
-        batch, settings = batches[0], self.settings
-        known = (state["beats"] > 0)[batch.label]
-
-        def objective(params: Params) -> tuple[Tensor, Params]:
-            stats: Params = {}
-            features = self.net.extract(params, batch.inputs, stats)
-            supervised = batch_loss(self.net.classify(params, features), batch, settings)
-            square = (features - state["prototypes"][batch.label]).square().mean(1)
-            return supervised + settings.lam * row_mean(torch.where(known, square, 0.0), batch.weight), stats
-
-        grads, loss, stats = gradients(objective, state["model"])
+        settings = self.settings
+        grads, loss, stats = aligned_gradients(self.net, state, batches[0], settings, settings.lam)
         model, velocity = sgd_step(state["model"], grads, state["velocity"], stats, settings)
         moves = {"head": t < state["head_until"], "extractor": t >= state["body_from"]}
         new = {
@@ -197,9 +165,7 @@ class FedPac(Method):
         return returned, {"head": head}
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
-        tree, total = returned.tree, returned.tree["beats"].sum(0)
-        weights = (tree["beats"] / total.clamp_min(1)).to(tree["prototypes"].dtype)
-        mean, present = (weights[:, :, None] * tree["prototypes"]).sum(0), total > 0
+        tree = returned.tree
         h, v = tree["shares"].double().flatten(1).numpy(), tree["variance"].double().clamp_min(0).numpy()
         combined = {
             str(client): weighted_mean(tree["head"], torch.from_numpy(combination(h, v, number)))
@@ -207,8 +173,7 @@ class FedPac(Method):
         }
         return {
             "extractor": weighted_mean(tree["extractor"], returned.data_share),
-            "prototypes": torch.where(present[:, None], mean, server["prototypes"]),
-            "beats": torch.where(present, total, server["beats"]),
+            **combined_prototypes(server, tree),
             "heads": {**server.get("heads", {}), **combined},
         }
 

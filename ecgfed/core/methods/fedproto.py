@@ -21,6 +21,9 @@ Departures from the paper: the distance is that of each beat and not of a batch'
 whose mean over features is taken too; the paper's further factor of one over the number of clients, which would shrink
 prototypes towards 0, is left out; a class that no participant of a round has keeps its last prototype; momentum in
 local SGD.
+
+The number of the algorithm, and the paper's settings, are from memory of the paper; the authors' code is
+github.com/yuetan031/FedProto.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,14 +34,20 @@ import torch
 from torch import Tensor
 
 from ecgfed.core.methods.base import Method
-from ecgfed.core.methods.communication import CommunicationSpec, Sent, Stored
-from ecgfed.core.methods.interface import Batch, ClientInfo, LocalBeats, Losses, Requirements, Returned, Tree, row_mean
-from ecgfed.core.methods.local_sgd import SgdSettings, gradients, sgd_step, zeros_like
-from ecgfed.core.methods.losses import batch_loss, is_label
+from ecgfed.core.methods.communication import CommunicationSpec, Stored
+from ecgfed.core.methods.interface import Batch, ClientInfo, Losses, Requirements, Returned, Tree
+from ecgfed.core.methods.local_sgd import SgdSettings, sgd_step, zeros_like
 from ecgfed.core.methods.models import Model, Pipeline, Stage, combine_models
+from ecgfed.core.methods.prototypes import (
+    PROTOTYPES_DOWN,
+    PROTOTYPES_UP,
+    aligned_gradients,
+    combined_prototypes,
+    feature_statistics,
+    no_prototypes,
+)
 from ecgfed.core.methods.settings import ranged
 from ecgfed.core.nets.layers import Params
-from ecgfed.core.nets.net import Net
 from ecgfed.core.nets.parts import extractor_of
 
 #: Logit of a class without a prototype, which is never the nearest.
@@ -56,19 +65,6 @@ class FedProtoSettings(SgdSettings):
     lam: float = ranged(1.0, 0, 1e4)
 
 
-def prototypes_of(net: Net, model: Params, beats: LocalBeats) -> tuple[Tensor, Tensor]:
-    """Return a client's prototypes C_i (classes, features), 0 without beats, and its beats per class (classes,)."""
-    like = next(iter(model.values()))
-    total = like.new_zeros(net.spec.classes, net.features, dtype=torch.float64)
-    count = like.new_zeros(net.spec.classes, dtype=torch.float64)
-    with torch.no_grad():
-        for batch in beats.batches():
-            of_class = is_label(batch.label, net.spec.classes).double().T
-            total += of_class @ net.extract(model, batch.inputs).double()
-            count += of_class.sum(1)
-    return (total / count.clamp_min(1)[:, None]).to(like.dtype), count
-
-
 class FedProto(Method):
     """Own models, regularised towards prototypes that all clients share."""
 
@@ -76,14 +72,8 @@ class FedProto(Method):
     communication: ClassVar[CommunicationSpec] = CommunicationSpec(
         "FedProto",
         "Tan et al., AAAI 2022",
-        down=(
-            Sent("prototypes", "mean features of each class", "prototypes"),
-            Sent("beats", "how many beats they are of", "numbers"),
-        ),
-        up=(
-            Sent("prototypes", "its mean features of each class", "prototypes"),
-            Sent("beats", "how many beats of each class it has", "numbers"),
-        ),
+        down=PROTOTYPES_DOWN,
+        up=PROTOTYPES_UP,
         stores=(Stored("model", "own model"),),
     )
     settings_type: ClassVar[type] = FedProtoSettings
@@ -91,10 +81,7 @@ class FedProto(Method):
     requirements = Requirements(training=True)
 
     def server_start(self, initial: Params) -> Tree:
-        like = next(iter(initial.values()))
-        classes = self.net.spec.classes
-        beats = like.new_zeros(classes, dtype=torch.float64)
-        return {"prototypes": like.new_zeros(classes, self.net.features), "beats": beats}
+        return no_prototypes(self.net, initial)
 
     def client_start(self, initial: Params) -> Tree:
         return {"model": initial}
@@ -106,36 +93,19 @@ class FedProto(Method):
         return {**message, "model": client_state["model"], "velocity": zeros_like(client_state["model"])}
 
     def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
-        batch, settings = batches[0], self.settings
-        known = (state["beats"] > 0)[batch.label]
-
-        def objective(params: Params) -> tuple[Tensor, Params]:
-            stats: Params = {}
-            features = self.net.extract(params, batch.inputs, stats)
-            supervised = batch_loss(self.net.classify(params, features), batch, settings)
-            square = (features - state["prototypes"][batch.label]).square().mean(1)
-            distance = row_mean(torch.where(known, square, 0.0), batch.weight)
-            return supervised + settings.lam * distance, stats
-
-        grads, loss, stats = gradients(objective, state["model"])
+        settings = self.settings
+        grads, loss, stats = aligned_gradients(self.net, state, batches[0], settings, settings.lam)
         model, velocity = sgd_step(state["model"], grads, state["velocity"], stats, settings)
         return {**state, "model": model, "velocity": velocity}, {"loss": loss}
 
     def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         assert info.training is not None  # required above
-        prototypes, beats = prototypes_of(self.net, state["model"], info.training)
-        return {"prototypes": prototypes, "beats": beats}, {"model": state["model"]}
+        mean, beats, _ = feature_statistics(self.net, state["model"], info.training)
+        returned = {"prototypes": mean.to(state["prototypes"].dtype), "beats": beats}
+        return returned, {"model": state["model"]}
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
-        prototypes, beats = returned.tree["prototypes"], returned.tree["beats"]
-        total = beats.sum(0)
-        weights = (beats / total.clamp_min(1)).to(prototypes.dtype)  # |D_ij| / sum_k |D_kj|, (m, classes)
-        mean = (weights[:, :, None] * prototypes).sum(0)
-        present = total > 0
-        return {
-            "prototypes": torch.where(present[:, None], mean, server["prototypes"]),
-            "beats": torch.where(present, total, server["beats"]),
-        }
+        return combined_prototypes(server, returned.tree)
 
     def global_model(self, server: Tree, client_states: Iterable[Tree], protocol: str) -> Model:
         return combine_models([self._with_own_head(state) for state in client_states], protocol)

@@ -17,6 +17,8 @@ class shares, which are not sent. There is no global model: the ensemble of the 
 
 Departures from the paper: the distance is averaged over the beats of a batch (the authors' code takes the norm of the
 whole batch); momentum in local SGD.
+
+The authors' code is github.com/TsingZ0/GPFL.
 """
 
 from collections.abc import Sequence

@@ -64,7 +64,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class LocalBeats:
-    """A client's training beats, read batch by batch in ``init_round`` and ``finish_round``, as often as asked.
+    """A client's training beats, read batch by batch in ``init_round`` and ``finish_round``, any number of times.
 
     Attributes:
         count: number of beats.

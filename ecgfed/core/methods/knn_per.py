@@ -12,6 +12,8 @@ into the patient's part of an exported bundle.
 
 Departures from the paper: the server may take its step with an optimizer of its own (``server_optimizer``); momentum in
 local SGD; ``ecgfed.core.personal.knn`` has those of the datastore.
+
+The number of the section is from memory of the paper.
 """
 
 from dataclasses import replace

@@ -67,7 +67,9 @@ def combine_models(personal: Sequence[Pipeline], protocol: str) -> Model:
     if protocol != "average":
         return Ensemble(tuple(personal))
     if len({tuple(stage.role for stage in pipeline.stages) for pipeline in personal}) > 1:
-        whole = ({name: value for stage in one.stages for name, value in stage.params.items()} for one in personal)
+        whole = [
+            {name: value for stage in member.stages for name, value in stage.params.items()} for member in personal
+        ]
         personal = [Pipeline((Stage("model", params, shared=True),)) for params in whole]
     stages = []
     for members in zip(*(pipeline.stages for pipeline in personal), strict=True):

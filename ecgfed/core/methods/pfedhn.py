@@ -18,8 +18,10 @@ Privacy: the server makes every patient's model and sees each after local traini
 
 Departures from the paper: all participants of a round take part in one step of :math:`\varphi`, by their mean (the
 paper takes one client a step); its last layer starts at the net's initial parameters, with small weights, so that the
-first models are as good as those of other methods; embeddings have no momentum; gradients of the hypernetwork are not
-clipped (at 50 in the authors' code); running statistics are the participants' mean.
+first models are as good as those of other methods; embeddings have no momentum; gradients are not clipped, those of
+local training only with ``clip`` (the authors' code clips both at 50); running statistics are the participants' mean.
+
+The number of the algorithm is from memory of the paper; the authors' code is github.com/AvivSham/pFedHN.
 """
 
 from dataclasses import dataclass

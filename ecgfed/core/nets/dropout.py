@@ -10,6 +10,7 @@ from contextvars import ContextVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
 
 from ecgfed.core.nets.net import Inputs
 
@@ -58,13 +59,10 @@ class SeededDropout(nn.Module):
         number: of the layer, so that two differ.
     """
 
-    def __init__(self, layer: nn.Module, number: int) -> None:
+    def __init__(self, layer: _DropoutNd, number: int) -> None:
         super().__init__()
-        self.p, self.number, self.by_channel = (
-            float(getattr(layer, "p", 0.0)),
-            number,
-            not isinstance(layer, nn.Dropout),
-        )
+        self.p, self.number = float(layer.p), number
+        self.by_channel = not isinstance(layer, nn.Dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """Set values (or channels) to 0 with probability p, and scale the others by 1 / (1 - p), in training."""
@@ -74,5 +72,5 @@ class SeededDropout(nn.Module):
         shape = x.shape[:2] + (1,) * (x.ndim - 2) if self.by_channel else x.shape
         place = torch.arange(shape.numel(), device=x.device).reshape(shape)
         drawn = _hash(place + _hash(key + self.number)) & ((1 << _BITS) - 1)
-        kept = drawn.to(x.dtype) >= self.p * (1 << _BITS)
-        return torch.where(kept, x / (1.0 - self.p), 0.0) if self.p < 1 else torch.zeros_like(x)
+        remains = drawn.to(x.dtype) >= self.p * (1 << _BITS)
+        return torch.where(remains, x / (1.0 - self.p), 0.0) if self.p < 1 else torch.zeros_like(x)

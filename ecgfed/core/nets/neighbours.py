@@ -17,7 +17,7 @@ from torch import Tensor
 from ecgfed.core.nets.layers import Params
 from ecgfed.core.nets.personal_head import PROBABILITY_FLOOR
 
-#: k: the paper's default.
+#: k: the paper's default, from memory of it.
 NEIGHBOURS = 10
 #: Beyond every distance, and what makes a difference of one rounding step larger than 1.
 FAR, STEEP = 1e9, 1e20

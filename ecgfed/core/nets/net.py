@@ -106,7 +106,7 @@ class NetSpec:
 
     @property
     def modality(self) -> str:
-        """What the net is for: ``ecg`` or ``image``."""
+        """What the net is for: ``ecg``, ``image`` or ``array``."""
         if self.module is not None:
             return self.module.modality
         return next(modality for modality, architectures in NETS.items() if self.architecture in architectures)
@@ -214,9 +214,9 @@ class Net(ABC):
     the generic one, Fed-RoD), ``valved`` (Inputs -> logits of a head on scaled and shifted features, GPFL); of a
     patient's model on frozen features (``ecgfed.core.nets.personal_head``) ``describer`` (Inputs -> descriptions
     (B, described)), ``linear`` and ``neighbours`` (features -> logits), ``kernel`` and ``gated`` (descriptions ->
-    logits); beside them ``far`` (Inputs -> distances (B, 1) from typical
-    examples). A subclass defines the extractor, ``features``, ``shape`` if it has one, and ``hidden``, the hidden
-    features of the two-layer head or 0 for a head of one layer.
+    logits); beside them ``far`` (Inputs -> distances (B, 1) from typical examples). A subclass defines the extractor,
+    ``features``, ``shape`` if it has one, and ``hidden``, the hidden features of the two-layer head or 0 for a head of
+    one layer.
     """
 
     #: name, shape and dtype of one row of the first input in exported graphs

@@ -49,17 +49,22 @@ class NetSource:
         forward = getattr(self.factory, "forward", None)
         if forward is None:
             return False
-        taken = [one for one in inspect.signature(forward).parameters.values() if one.default is one.empty]
-        return len([one for one in taken if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]) > 2
+        required = [
+            parameter
+            for parameter in inspect.signature(forward).parameters.values()
+            if parameter.default is parameter.empty
+            and parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        ]
+        return len(required) > 2  # self, the window, and RR features
 
     def norm(self, classes: int) -> str:
         """Return the normalisation that a module has: ``batch`` with running statistics, ``group``, or ``none``."""
         with torch.random.fork_rng(devices=[]):
-            parts = [part for part in self.create(classes).modules() if isinstance(part, NORMS)]
-            parts = [p for p in parts if any(one.requires_grad for one in p.parameters()) or list(p.buffers())]
-        if any(isinstance(part, _NormBase) and part.track_running_stats for part in parts):
+            norms = [part for part in self.create(classes).modules() if isinstance(part, NORMS)]
+        norms = [norm for norm in norms if any(value.requires_grad for value in norm.parameters()) or [*norm.buffers()]]
+        if any(isinstance(norm, _NormBase) and norm.track_running_stats for norm in norms):
             return "batch"
-        return "group" if parts else "none"
+        return "group" if norms else "none"
 
     def create(self, classes: int) -> nn.Module:
         """Return a module; a class that has a parameter ``classes`` or ``num_classes`` gets their number.

@@ -1,7 +1,7 @@
 """Nets of the papers' other data sets, as modules: digits, clothes, and CIFAR with any number of classes.
 
-Bytes come as numbers from 0 to 1 (``ecgfed.core.nets.module_net``); here they are centred to -1 to 1, since the papers
-say that images are normalised and not by what.
+Bytes come as numbers from 0 to 1 (``ecgfed.core.nets.module_net``); here they are centred to -1 to 1, since Fed-RoD
+says that images are normalised and not by what. Kernels of 5x5 are ours, as in ``ecgfed.core.nets.images``.
 """
 
 import torch.nn.functional as F
@@ -14,7 +14,10 @@ def centred(image: Tensor) -> Tensor:
 
 
 class DigitConvNet(nn.Module):
-    """Fed-RoD, appendix C: convolutions of 32 and 64 channels, linear layers of 50 and the classes; (B, 1, 28, 28)."""
+    """Fed-RoD, appendix C: convolutions of 32 and 64 channels, linear layers of 50 and the classes; (B, 1, 28, 28).
+
+    Its table 6 gives the extractor 92,646 parameters; these layers have 103,346.
+    """
 
     def __init__(self, classes: int) -> None:
         super().__init__()

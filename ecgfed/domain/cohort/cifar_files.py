@@ -100,10 +100,8 @@ def read_cifar10(source: Path, on_progress: Callable[[str, int, int], None] | No
         CohortError: nothing of CIFAR-10 in it, or a file that is missing, of another size, or no batch.
     """
     layout, where = _find(source, LAYOUTS, "CIFAR-10")
-    python = _python_batch if layout.name == "python" else None
-    return _read(
-        layout, where, lambda name, member, data: (python or _binary_batch)(member, data), CLASSES, on_progress
-    )
+    batch = _python_batch if layout.name == "python" else _binary_batch
+    return _read(layout, where, lambda name, member, data: batch(member, data), CLASSES, on_progress)
 
 
 def read_cifar100(

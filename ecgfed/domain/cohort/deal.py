@@ -7,8 +7,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.domain.cohort.partition import NOBODY, TEST_STREAM, VALID_STREAM, Dealer, drawn_counts
-from ecgfed.domain.cohort.split import TEST, TRAIN, VALID, split_beats
+from ecgfed.domain.cohort.split import TEST, TRAIN, VALID, SplitKind, split_beats
 from ecgfed.domain.cohort.writer import CohortWriter
+
+
+def split_client(
+    label: NDArray[np.int64], kind: SplitKind, seed: int, client: int, *, test_share: float, valid_share: float
+) -> NDArray[np.uint8]:
+    """Return the split (n,) of the examples of one client, as ``split_beats``, by a seed of the client's own.
+
+    Args:
+        label: (n,) class numbers.
+        kind: see ``split_beats``.
+        seed: of the cohort.
+        client: index of the client.
+        test_share: see ``split_beats``.
+        valid_share: see ``split_beats``.
+    """
+    own_seed = int(np.random.default_rng([seed, VALID_STREAM, client]).integers(2**63))
+    return split_beats(label, kind, own_seed, test_share=test_share, valid_share=valid_share)
 
 
 def append_clients(
@@ -47,8 +64,8 @@ def append_clients(
     counts = np.zeros((len(ids), classes), np.int64)
 
     def append(rows: NDArray[np.int64], parts: NDArray[np.uint8]) -> None:
-        own = {name: examples[rows]}
-        writer.append(**own, label=label[rows], client=client[rows], sample=sample[rows], split=parts)
+        columns = {name: examples, "label": label, "client": client, "sample": sample}
+        writer.append(**{column: values[rows] for column, values in columns.items()}, split=parts)
 
     pool = np.flatnonzero((client == NOBODY) & (split == TEST))
     append(pool, split[pool])
@@ -59,8 +76,7 @@ def append_clients(
         rows = order[edges[i] : edges[i + 1]]
         parts, training = split[rows].copy(), rows[split[rows] == TRAIN]
         if draw_valid:
-            own_seed = int(np.random.default_rng([seed, VALID_STREAM, i]).integers(2**63))
-            drawn = split_beats(label[training], "random", own_seed, test_share=0.0, valid_share=valid_share)
+            drawn = split_client(label[training], "random", seed, i, test_share=0.0, valid_share=valid_share)
             parts[parts == TRAIN] = drawn
         append(rows, parts)
         counts[i] = np.bincount(label[rows[parts != TEST]], minlength=classes)

@@ -14,10 +14,10 @@ from ecgfed.base.safe_io import check_labels, check_name
 from ecgfed.base.text import count_of, listed
 from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
-from ecgfed.domain.cohort.deal import append_clients
+from ecgfed.domain.cohort.deal import append_clients, split_client
 from ecgfed.domain.cohort.layout import EXAMPLE, MAX_AXES
-from ecgfed.domain.cohort.partition import NOBODY, VALID_STREAM
-from ecgfed.domain.cohort.split import SPLIT_KINDS, SPLIT_NAMES, TEST, TEST_SHARE, TRAIN, VALID_SHARE, split_beats
+from ecgfed.domain.cohort.partition import NOBODY
+from ecgfed.domain.cohort.split import SPLIT_KINDS, SPLIT_NAMES, TEST, TEST_SHARE, TRAIN, VALID_SHARE
 from ecgfed.domain.cohort.writer import CohortWriter
 
 #: Parameter of the examples in messages, where others are in small letters.
@@ -82,7 +82,7 @@ def cohort_from_arrays(
     _check_parts(owner, divided, ids)
     form = (str(examples.dtype), examples.shape[1:])
     left = int(((owner == NOBODY) & (divided != TEST)).sum())
-    given = parts if isinstance(parts, str) else "random" if parts is None else "given"
+    kind = parts if isinstance(parts, str) else "random" if parts is None else "given"
     meta = {
         "kind": "arrays",
         "tool_version": __version__,
@@ -91,7 +91,7 @@ def cohort_from_arrays(
         EXAMPLE: {"dtype": form[0], "shape": list(form[1])},
         "units": "as given",
         "normalised": False,
-        "split": given,
+        "split": kind,
         "seed": seed,
         "partition": None,
         "left_over": left,
@@ -202,15 +202,15 @@ def _labels(
     unique, label = np.unique(array, return_inverse=True)
     if isinstance(classes, str) or not isinstance(classes, Iterable | None):
         raise OptionError("classes", f"{classes!r:.60}", "a list of names")
-    given = list(unique.tolist() if classes is None else classes)
-    names = tuple(str(value) for value in given)
+    ordered = list(unique.tolist() if classes is None else classes)
+    names = tuple(str(value) for value in ordered)
     check_labels(names, "class", param("classes"), OptionError)
     if len(set(names)) < len(names) or not 2 <= len(names) <= MOST_CLASSES:
         problem = f"{count_of(len(set(names)), 'name')} for {count_of(len(names), 'class')}"
         raise OptionError("classes", problem, f"2 to {MOST_CLASSES:,} classes, each with a name of its own")
     if classes is None:
         return label.astype(np.int64), names
-    if array.dtype.kind == "U" or all(isinstance(value, int | np.integer) for value in given):
+    if array.dtype.kind == "U" or all(isinstance(value, int | np.integer) for value in ordered):
         number = {name: i for i, name in enumerate(names)}
         strange = [value for value in unique.tolist() if str(value) not in number]
         if strange:
@@ -259,8 +259,7 @@ def _split(
             raise OptionError("split", f"{values!r:.60}", expected, code="unknown-choice")
         for i in range(clients):
             rows = np.flatnonzero(owner == i)
-            own_seed = int(np.random.default_rng([seed, VALID_STREAM, i]).integers(2**63))
-            split[rows] = split_beats(label[rows], kind, own_seed, test_share=shares[0], valid_share=shares[1])
+            split[rows] = split_client(label[rows], kind, seed, i, test_share=shares[0], valid_share=shares[1])
         return split
     array = _column(values, "split", len(label))
     if array.dtype.kind == "b":  # True would be 1, validation, where a mask of test examples may be meant
@@ -268,7 +267,7 @@ def _split(
     names: tuple[object, ...] = SPLIT_NAMES if array.dtype.kind == "U" else tuple(range(len(SPLIT_NAMES)))
     strange = [value for value in np.unique(array).tolist() if value not in names]
     if strange:
-        raise OptionError("split", f"holds {strange[0]!r:.40}", f"{', '.join(map(str, SPLIT_NAMES))}, or 0, 1, 2")
+        raise OptionError("split", f"holds {strange[0]!r:.40}", f"{', '.join(SPLIT_NAMES)}, or 0, 1, 2")
     for number, name in enumerate(names):
         split[array == name] = number
     return split

@@ -131,7 +131,7 @@ def _read(
 ) -> tuple[NDArray[np.uint8], Path]:
     """Return the values of an IDX file, and its path; raises CohortError."""
     folders, names = (source, source / "gzip", source / "raw"), (f"{name}.gz", name)
-    file = next((folder / one for folder in folders for one in names if (folder / one).is_file()), None)
+    file = next((path for folder in folders for path in map(folder.joinpath, names) if path.is_file()), None)
     if file is None:
         raise CohortError(source, f"holds no {name}.gz", "the four files as published", f"check {param('source')}")
     length = 4 * (1 + len(shape))

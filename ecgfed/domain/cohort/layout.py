@@ -22,13 +22,11 @@ ARRAYS: Layout = {
     "split": ("uint8", ()),
     "flags": ("uint8", ()),
 }
+_NO_BEATS: Layout = {name: ARRAYS[name] for name in ("label", "client", "sample", "split")}
 #: the same of a cohort of images
-IMAGE_ARRAYS: Layout = {"images": ("uint8", (3, 32, 32))}
-IMAGE_ARRAYS |= {name: ARRAYS[name] for name in ("label", "client", "sample", "split")}
+IMAGE_ARRAYS: Layout = {"images": ("uint8", (3, 32, 32)), **_NO_BEATS}
 #: the same of a cohort of arrays, whose ``cohort.json`` has dtype and shape of its examples under ``EXAMPLE``
-OWN_ARRAYS: Layout = {"examples": ("float32", ())} | {
-    name: ARRAYS[name] for name in ("label", "client", "sample", "split")
-}
+OWN_ARRAYS: Layout = {"examples": ("float32", ()), **_NO_BEATS}
 EXAMPLE, EXAMPLE_DTYPES = "example", ("float32", "uint8", "int64")
 #: modality -> arrays of one row an example; the one place that names them (docs/decisions/0015, 0105)
 MODALITIES: dict[str, Layout] = {"ecg": ARRAYS, "image": IMAGE_ARRAYS, "array": OWN_ARRAYS}

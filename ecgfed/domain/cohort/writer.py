@@ -38,7 +38,7 @@ class _ArrayWriter:
         """End the array."""
 
     def discard(self) -> None:
-        """Let go of what is open."""
+        """Close an array that is not finished."""
 
 
 class _FileWriter(_ArrayWriter):

@@ -91,3 +91,14 @@ def test_a_new_patients_model_is_its_trained_one() -> None:
     trained = {"model": state.client_states[0]["model"], "number": torch.tensor(77)}
     (stage,) = method.personal_model(state.server, trained).stages
     assert stage.params is trained["model"]
+
+
+def test_a_client_that_never_took_part_has_nobodys_model() -> None:
+    method, state = small.run(PFedHn, data=small.single(), hidden_layers=LAYERS)
+    (stage,) = method.personal_model(state.server, {}).stages
+    made = hyper(state.server["hyper"], state.server["embeddings"].mean(0))
+    names = sorted(small.net().initial(0))
+    torch.testing.assert_close(torch.cat([stage.params[name].flatten() for name in names]), made)
+    for client_state in state.client_states.values():
+        (own,) = method.personal_model(state.server, client_state).stages
+        assert not all(torch.equal(own.params[name], stage.params[name]) for name in names)

@@ -12,7 +12,8 @@ sends the client's model. The client trains it and sends the result, of which th
 The hypernetwork is a net of linear layers with ReLU between the hidden ones; its last layer has an output for each
 parameter of a client's model. The personal model is :math:`h(v_i; \varphi)`, as in the paper; ``evaluate`` also scores
 the client's last :math:`\tilde\theta_i` (alternative ``local``). There is no global model. A new patient gets an
-embedding of its own at random, and its model is the one after its local training.
+embedding of its own at random, and its model is the one after its local training; a client that never took part has the
+model of the mean embedding.
 
 Privacy: the server makes every patient's model and sees each after local training.
 
@@ -135,11 +136,14 @@ class PFedHn(Method):
         }
 
     def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
-        number = int(client_state["number"]) if "number" in client_state else 0
-        if "model" in client_state and number >= len(self._embeddings(server)):  # a new patient
+        known = self._embeddings(server)
+        if "number" not in client_state:  # it never took part: nobody's model, that of the mean embedding
+            embedding = known.mean(0) if len(known) else self._embedding(server, 0)
+        elif int(client_state["number"]) >= len(known):  # a new patient
             return self._local(client_state)
-        made = self._model(server, self._embedding(server, number))
-        return Pipeline((Stage("model", made, shared=False),))
+        else:
+            embedding = known[int(client_state["number"])]
+        return Pipeline((Stage("model", self._model(server, embedding), shared=False),))
 
     def alternative_models(self, server: Tree, client_state: Tree) -> dict[str, Pipeline]:
         return {"local": self._local(client_state)} if "model" in client_state else {}

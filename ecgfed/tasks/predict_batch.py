@@ -290,13 +290,13 @@ class _Work:
         return entry_of(request.name, request.path, self.annotator, inputs, files, result)
 
 
-def _elsewhere(work: _Work, request: _BatchRequest) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+def _elsewhere(work: _Work, request: _BatchRequest) -> tuple[dict[str, Any], Messages]:
     """Run on a worker: return the recording's line, or ``problem`` and its like, and the messages."""
     messages = Messages()
     try:
-        return work(request, messages), messages.texts
+        return work(request, messages), messages
     except EcgfedError as problem:
-        return problem.as_json(), messages.texts
+        return problem.as_json(), messages
 
 
 def _lines(
@@ -312,8 +312,7 @@ def _lines(
         return
     tasks = ((work, replace(request, path=request.path.absolute(), out=request.out.absolute())) for request in requests)
     for line, messages in in_order(executor, _elsewhere, tasks):
-        for kind, text in messages:
-            getattr(progress, kind)(text)
+        messages.report(progress)
         yield line
 
 

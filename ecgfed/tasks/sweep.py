@@ -1,6 +1,7 @@
 """``sweep``: train every combination of some settings, and compare them on validation data."""
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
@@ -25,6 +26,7 @@ from ecgfed.core.runs.document import typed
 from ecgfed.core.runs.own_functions import OwnFunctions
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.tasks.evaluate import evaluate
+from ecgfed.tasks.opening import opened_cohort
 from ecgfed.tasks.progress import SILENT, Messages, ProgressReporter
 from ecgfed.tasks.sweep_result import Sweep, SweepRow, Values
 from ecgfed.tasks.train import train_seeds
@@ -35,7 +37,7 @@ SCHEMA_VERSION = 1
 #: Maximum number of combinations, against typing errors.
 MOST = 1000
 #: A combination's row, None if it was stopped before its end; notes and warnings of a worker.
-_Result = tuple[SweepRow | None, list[tuple[str, str]]]
+_Result = tuple[SweepRow | None, Messages]
 
 
 @flat_options(TrainConfig, OwnFunctions)
@@ -97,9 +99,7 @@ def sweep(
     net, options["net"] = options.get("net"), _named(options.get("net"))
     base, base_settings = resolve_options(config, options, settings)
     trials = list(_trials(grid, base, base_settings, net))
-    opened = cohort if isinstance(cohort, Cohort) else open_cohort(Path(cohort))
-    if executor is not None and opened.in_memory:
-        raise OptionError("executor", "a cohort in memory", "a cohort in a folder", "pass out= to cohort_from_arrays")
+    opened = opened_cohort(cohort, executor)
     if not len(opened.usable(opened.pool(1))):
         raise OptionError("cohort", f"{opened.path} has no validation beats", "some, to compare by", code="no-beats")
     fixed = _fixed(opened, base, base_settings, own, seeds)
@@ -112,13 +112,12 @@ def sweep(
         missing = [trial for trial in trials if trial.folder not in finished]
         work = ((trial, out.absolute(), seeds, workers, own) for trial in missing)
         if executor is None:
-            results: Iterator[_Result] = ((_train(opened, *each, progress, should_stop), []) for each in work)
+            results: Iterator[_Result] = ((_train(opened, *each, progress, should_stop), Messages()) for each in work)
         else:
             tasks = ((opened.path.absolute(), *each) for each in work)
             results = in_order(executor, _train_elsewhere, tasks)
-        for trial, (row, texts) in zip(missing, results, strict=False):
-            for kind, text in texts:
-                getattr(progress, kind)(text)
+        for trial, (row, messages) in zip(missing, results, strict=False):
+            messages.report(progress)
             if row is None:
                 break
             finished[trial.folder] = row
@@ -177,9 +176,7 @@ def _trials(
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
             raise OptionError("grid", f"{name}: {values!r:.100}", "a list of values")
-    combinations = 1
-    for values in grid.values():
-        combinations *= len(values)
+    combinations = math.prod(len(values) for values in grid.values())
     if combinations > MOST:
         raise OptionError("grid", f"{combinations:,} combinations", f"at most {MOST:,}")
     trainable = {option.name: option for option in options_of(TrainConfig) if option.name != "seed"}
@@ -237,7 +234,7 @@ def _begin(out: Path, fixed: Mapping[str, Any], *, resume: bool) -> dict[str, Sw
     """Return the finished combinations of a sweep to continue, by folder; raises OptionError, RunError."""
     file = out / FILE_NAME
     if not file.is_file():
-        if any(part.name != ".lock" and not part.name.startswith(".") for part in out.iterdir()) and not resume:
+        if any(not part.name.startswith(".") for part in out.iterdir()) and not resume:
             raise OptionError(
                 "out", f"{out} is not empty", "a new folder", f"choose another {param('out')}", code="exists"
             )
@@ -313,4 +310,4 @@ def _train_elsewhere(
 ) -> _Result:
     """Run on a worker: train and score a combination; return its row, and the notes and warnings."""
     messages = Messages()
-    return _train(open_cohort(cohort), trial, out, seeds, workers, own, messages), messages.texts
+    return _train(open_cohort(cohort), trial, out, seeds, workers, own, messages), messages

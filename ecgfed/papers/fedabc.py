@@ -64,7 +64,7 @@ def _rows(number: int) -> tuple[Row, ...]:
     rows = []
     for name, (method, *tables) in _ROWS.items():
         cells = [cell for part in tables[number - 1].split("|") for cell in part.split()]
-        printed = {f"{setting.data} {setting.name}": cell for setting, cell in zip(SETTINGS, cells, strict=True)}
+        printed = {setting.label: cell for setting, cell in zip(SETTINGS, cells, strict=True)}
         settings: dict[str, Value] = {"option": "I"} if method == "scaffold" else {}
         note = SCAFFOLD_OPTION if method == "scaffold" else ""
         by_data = _MARGINS if method == "fedabc" else {}

@@ -86,8 +86,8 @@ def sweep(
 
     Examples:
         >>> import ecgfed
-        >>> found = ecgfed.sweep("cohort", {"lr": [0.01, 0.05]}, "swept", method="fedavg", rounds=2)
-        >>> len(found.rows)
+        >>> swept = ecgfed.sweep("cohort", {"lr": [0.01, 0.05]}, "swept", method="fedavg", rounds=2)
+        >>> len(swept.rows)
         2
     """
     if score not in SCENARIOS:
@@ -179,51 +179,55 @@ def _trials(
     combinations = math.prod(len(values) for values in grid.values())
     if combinations > MOST:
         raise OptionError("grid", f"{combinations:,} combinations", f"at most {MOST:,}")
-    trainable = {option.name: option for option in options_of(TrainConfig) if option.name != "seed"}
     folders: set[str] = set()
-    for chosen in itertools.product(*grid.values()):
-        given = dict(zip(grid, chosen, strict=True))
-        named = {"net": _named(given["net"])} if "net" in given else {}
-        of_train = {
-            name: value if isinstance(value, type) else read_setting(trainable[name], value)
-            for name, value in {**given, **named}.items()
-            if name in trainable
-        }
-        config, _ = resolve_options(base, of_train, None)
-        kind = method_by_name(config.method).settings_type
-        known = {setting.name: setting for setting in settings_of(kind)}
-        of_method = {name: value for name, value in given.items() if name not in trainable}
-        for name in of_method:
-            if name not in known:
-                action = did_you_mean(name, [*known, *trainable])
-                raise OptionError(
-                    f"{param('grid')} {name}", "is no setting or option", action=action, code="unknown-choice"
-                )
-        of_method = {name: read_setting(known[name], value) for name, value in of_method.items()}
-        settings = {**base_settings, **of_method}
-        make_settings(kind, with_loss(settings))
-        chosen_values = {name: _plain({**of_train, **of_method}[name]) for name in given}
-        if "net" in given and not isinstance(given["net"], str):
-            chosen_values["net"] = str(of_train["net"]).rpartition(":")[2]
-        own_net = given.get("net", net) or config.net
-        passed = None if own_net is None or (isinstance(own_net, str) and not names_code(own_net)) else own_net
-        trial = _Trial(chosen_values, config, settings, passed)
+    for values in itertools.product(*grid.values()):
+        trial = _trial(dict(zip(grid, values, strict=True)), base, base_settings, net)
         if trial.folder in folders:
             raise OptionError("grid", f"{trial.text} twice", "distinct values")
         folders.add(trial.folder)
         yield trial
 
 
+def _trial(values: Values, base: TrainConfig, base_settings: Mapping[str, SettingValue], net: object) -> _Trial:
+    """Return a combination, checked; raises OptionError."""
+    trainable = {option.name: option for option in options_of(TrainConfig) if option.name != "seed"}
+    named = {"net": _named(values["net"])} if "net" in values else {}
+    of_train = {
+        name: value if isinstance(value, type) else read_setting(trainable[name], value)
+        for name, value in {**values, **named}.items()
+        if name in trainable
+    }
+    config, _ = resolve_options(base, of_train, None)
+    kind = method_by_name(config.method).settings_type
+    known = {setting.name: setting for setting in settings_of(kind)}
+    of_method = {name: value for name, value in values.items() if name not in trainable}
+    for name in of_method:
+        if name not in known:
+            action = did_you_mean(name, [*known, *trainable])
+            raise OptionError(
+                f"{param('grid')} {name}", "is no setting or option", action=action, code="unknown-choice"
+            )
+    of_method = {name: read_setting(known[name], value) for name, value in of_method.items()}
+    settings = {**base_settings, **of_method}
+    make_settings(kind, with_loss(settings))
+    chosen = {name: _plain({**of_train, **of_method}[name]) for name in values}
+    if "net" in values and not isinstance(values["net"], str):
+        chosen["net"] = str(of_train["net"]).rpartition(":")[2]
+    own_net = values.get("net", net) or config.net
+    passed = None if own_net is None or (isinstance(own_net, str) and not names_code(own_net)) else own_net
+    return _Trial(chosen, config, settings, passed)
+
+
 def _fixed(
     cohort: Cohort, config: TrainConfig, settings: Mapping[str, SettingValue], own: OwnFunctions, seeds: Sequence[int]
 ) -> dict[str, Any]:
     """Return what all combinations have in common, JSON-ready, which a resumed sweep must have too."""
-    given = {name: _plain(value) for name, value in config.given_values().items()}
+    options = {name: _plain(value) for name, value in config.given_values().items()}
     return {
         "schema_version": SCHEMA_VERSION,
         "split": "valid",
         "cohort": cohort.fingerprint,
-        "options": given,
+        "options": options,
         "settings": with_loss(settings),
         "own_functions": own.names(),
         "seeds": list(seeds),

@@ -63,7 +63,7 @@ def _dirichlet(data: str, protocol: Protocol, alpha: float, clients: int) -> Set
     return Setting(f"Dir({alpha})", data, protocol, {"kind": "dirichlet", "alpha": alpha, "clients": clients})
 
 
-WRITERS = Setting("Writers", "emnist", EMNIST, {})
+WRITERS = Setting("Writers", "emnist", EMNIST, {"clients": 2185})
 FASHION_SETTINGS = tuple(_dirichlet("fashion-mnist", FASHION, alpha, 100) for alpha in (0.1, 0.3))
 CIFAR_SETTINGS = tuple(_dirichlet("cifar10", CIFAR, alpha, 20) for alpha in (0.1, 0.3))
 CIFAR100_SETTINGS = tuple(_dirichlet("cifar100", CIFAR100, alpha, 20) for alpha in (0.1, 0.3))

@@ -138,10 +138,10 @@ class PaperRun:
         Args:
             cohort: the run's cohort.
             folder: of all runs.
-            device: as in ``ecgfed.train``; so are the others.
-            workers: see there.
-            progress: see there.
-            should_stop: see there.
+            device: as in ``ecgfed.train``, like the following.
+            workers: number of threads.
+            progress: receives progress, notes and warnings.
+            should_stop: called after every round; if it returns True, the session is saved and ends.
 
         Returns:
             JSON-ready: ``scores``, ``seconds`` of training, and what it was made with; or ``stopped``, the message of a

@@ -238,7 +238,8 @@ def predict_batch(
     requests = _requests([records] if isinstance(records, Path | str) else records, out, resolved.annotator)
 
     how = RecordingOptions(**resolved.shared_with(RecordingOptions))
-    work = _Work(opened, patient, int8, how, force, resolved.annotator, drawn)
+    replaces = overwrite or resume or executor is not None  # a killed worker's recording is done again
+    work = _Work(opened, patient, int8, how, force, resolved.annotator, {**drawn, "overwrite": replaces})
     with locked(out):
         state = BatchState(out, call, opened.classes)
         if resume:
@@ -251,7 +252,6 @@ def predict_batch(
                 overwrite=overwrite,
             )
         state.begin()
-        drawn["overwrite"] = overwrite or resume or executor is not None  # a killed worker's recording is done again
         completed, failed = _predict_all(requests, state, work, executor, progress)
         batch = Batch(tuple(completed), tuple(failed), opened.classes, out / SUMMARY)
         if completed:

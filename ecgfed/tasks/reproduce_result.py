@@ -203,14 +203,10 @@ class Reproduction:
 def _line(paper: Paper, table: Table, setting: Setting, row: Row, scale: str, runs: Mapping[str, Measured]) -> Line:
     unit = 100.0 if table.percent else 1.0
     cells = row.cells(setting)
-    if row.method not in methods():
-        notes = (f"cannot be run: this version has no method {row.method}",)
-        scores = tuple(Score(column, cell, ()) for column, cell in zip(table.columns, cells, strict=True))
-        return Line(setting, row, scores, notes, (), None)
     first = PaperRun(paper.name, table.ensemble, setting, row, scale, seed=0)
     # a file may hold more seeds than the protocol has
-    measured = list[Measured]()
-    while (one := runs.get(replace(first, seed=len(measured)).key)) is not None:
+    known, measured = row.method in methods(), list[Measured]()
+    while known and (one := runs.get(replace(first, seed=len(measured)).key)) is not None:
         measured.append(one)
     finished = [one for one in measured if "scores" in one]
     scores = tuple(
@@ -219,4 +215,5 @@ def _line(paper: Paper, table: Table, setting: Setting, row: Row, scale: str, ru
     )
     stopped = tuple(str(one["stopped"]) for one in measured if "stopped" in one)
     seconds = statistics.fmean(one["seconds"] for one in finished) if finished else None
-    return Line(setting, row, scores, first.notes(), stopped, seconds)
+    notes = first.notes() if known else (f"cannot be run: this version has no method {row.method}",)
+    return Line(setting, row, scores, notes, stopped, seconds)

@@ -80,7 +80,7 @@ def reproduce(
         options: the fields of ``TablePart``.
 
     Raises:
-        EcgfedError: an invalid argument, or data that cannot be used; finished runs are kept.
+        EcgfedError: an invalid argument, or data that cannot be used; finished runs stay in ``results``.
 
     Examples:
         >>> import ecgfed

@@ -43,7 +43,7 @@ def cifar(found: dict[str, Any]) -> list[str]:
         " stand-ins for\n93 of the 60,000 images."
     )
     columns = ("method", "seeds", "G-FL", "P-FL", "P-FL of local models")
-    whole = "The papers' protocols whole, by one command each: [reproduce.md](reproduce.md)."
+    whole = "The papers' full protocols, one command each: [reproduce.md](reproduce.md)."
     return [said, "", *table(columns, rows), *what_came_out(found["methods"]), "", whole]
 
 

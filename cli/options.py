@@ -71,14 +71,11 @@ def method_settings(words: Sequence[str]) -> dict[str, str]:
 
     named = [after for word, after in pairwise(words) if word == "--method"]
     named += [word.removeprefix("--method=") for word in words if word.startswith("--method=")]
-    method = same_name(
-        named[-1] if named else str(TrainConfig.method), methods()
-    )  # a file's code is not run for a message
-    return (
-        {}
-        if method is None
-        else {one.name: f"--set {one.name}=..." for one in settings_of(methods()[method].settings_type)}
-    )
+    known = methods()
+    method = same_name(named[-1] if named else str(TrainConfig.method), known)
+    if method is None:  # a file's code is not run for a message
+        return {}
+    return {one.name: f"--set {one.name}=..." for one in settings_of(known[method].settings_type)}
 
 
 def settings_of(pairs: list[str] | None) -> dict[str, str]:

@@ -16,7 +16,7 @@ from .stop import graceful_stop
 from .tables import Cell
 
 if TYPE_CHECKING:
-    from ecgfed.tasks.reproduce_result import Line, Reproduction, Score
+    from ecgfed.tasks.reproduce_result import Reproduction, Score
 
 
 def _names(text: str) -> list[str]:
@@ -56,7 +56,7 @@ def reproduce_command(
 ) -> None:
     """Run a table of a paper: the paper's value, ours, and the difference.
 
-    Finished runs are not repeated. A killed command, given again, continues and ends the same.
+    Finished runs are not repeated. A killed command, run again, continues and ends the same.
     """
     output = Output(json_output=json_output, quiet=quiet)
     if list_:
@@ -68,7 +68,7 @@ def reproduce_command(
     from ecgfed.tasks.reproduce import reproduce
 
     with graceful_stop(quiet=quiet) as stop, output.reporter() as progress:
-        found = reproduce(
+        result = reproduce(
             paper,
             number,
             source=source,
@@ -80,7 +80,7 @@ def reproduce_command(
             progress=progress,
             should_stop=stop.requested,
         )
-    output.show(found.to_dict(), lambda: _print(found))
+    output.show(result.to_dict(), lambda: _print(result))
     if stop.code is not None:
         line = "ecgfed: stopped; the same command continues"
         stderr.print(line, highlight=False, markup=False, soft_wrap=True)
@@ -91,7 +91,7 @@ def _list(device: str, workers: int | None, output: Output) -> None:
     from ecgfed.tasks.reproduce_time import estimate_hours
 
     with output.reporter() as progress:
-        found = list(estimate_hours(device, workers, progress))
+        estimates = list(estimate_hours(device, workers, progress))
     lines = [
         {
             "paper": one.paper.name,
@@ -102,7 +102,7 @@ def _list(device: str, workers: int | None, output: Output) -> None:
             "hours_a_seed": {scale: hours for scale, (hours, _) in one.hours.items()},
             "seeds": {scale: seeds for scale, (_, seeds) in one.hours.items()},
         }
-        for one in found
+        for one in estimates
     ]
     cells: list[tuple[Cell, ...]] = [
         (
@@ -112,7 +112,7 @@ def _list(device: str, workers: int | None, output: Output) -> None:
             one.rows,
             *(f"{hours:.1f} x {seeds}" for hours, seeds in one.hours.values()),
         )
-        for one in found
+        for one in estimates
     ]
 
     def show() -> None:
@@ -122,36 +122,25 @@ def _list(device: str, workers: int | None, output: Output) -> None:
     output.show({"tables": lines}, show)
 
 
-def _print(found: "Reproduction") -> None:
+def _print(result: "Reproduction") -> None:
     """Print a table for each setting, and below it how it differs from the paper."""
-    for sentence in found.missing:
+    for sentence in result.missing:
         note(f"{sentence}.")
-    for name, differences in found.differences().items():
-        lines = [line for line in found.lines if f"{line.setting.data} {line.setting.name}" == name]
-        columns = [f"{column}: paper, ours" for column in found.table.columns]
-        title = f"{found.paper.name}, table {found.table.number}, {name}, {found.scale}"
-        console.print(table(("method", *columns), [_row(found, line) for line in lines], title=title))
-        for phrase in differences:
+    columns = [f"{column}: paper, ours" for column in result.table.columns]
+    for setting, lines in result.by_setting():
+        title = f"{result.paper.name}, table {result.table.number}, {setting.label}, {result.scale}"
+        rows = [(line.row.name, *(_cell(score, result.table.digits) for score in line.scores)) for line in lines]
+        console.print(table(("method", *columns), rows, title=title))
+        for phrase in result.differences(setting):
             note(f"Not as printed: {phrase}.")
         for line in lines:
             for phrase in (*line.notes, *line.stopped):
                 note(f"{line.row.name}: {phrase}.")
 
 
-def _row(found: "Reproduction", line: "Line") -> tuple[str, ...]:
-    return (line.row.name, *(_cell(score, 1 if found.table.percent else 3) for score in line.scores))
-
-
 def _cell(score: "Score", digits: int) -> str:
     """Return ``68.6, 67.1 (-1.5)``."""
-    printed = score.printed
-    paper = (
-        "-"
-        if printed.mean is None and printed.legible
-        else "?"
-        if printed.mean is None
-        else f"{printed.mean:.{digits}f}"
-    )
+    paper = score.printed.written(digits)
     if score.mean is None:
         return f"{paper}, -"
     difference = "" if score.difference is None else f" ({score.difference:+.{digits}f})"

@@ -55,7 +55,7 @@ def sweep_command(
 ) -> None:
     """Train every combination of the values of --grid, and compare them on validation beats.
 
-    The test split is never read. A sweep that was stopped goes on with --resume; finished combinations stay.
+    The test split is never read. A stopped sweep goes on with --resume, without repeating what finished.
     """
     from ecgfed.tasks.sweep import sweep
 

@@ -99,7 +99,7 @@ def _exit_if_interrupted(runs: list["Run"], seeds: list[int] | None, cohort: Pat
 
 
 def _own_code(run: "Run") -> str:
-    """What a command on the run has to say of its method and net: where your own lie: no file gets to run them."""
+    """Return the options that name a run's own method and net, which no file gets to run by itself."""
     named = {"method": run.custom_method, "net": run.custom_net}
     return "".join(f" --{option} {shlex.quote(name)}" for option, name in named.items() if name)
 

@@ -7,7 +7,7 @@ epochs instead of five in batches of 40, SGD with lr 0.01 (FedABC 0.1 in its pap
 decay 1e-5, three convolutions. No augmentation. G-FL is the accuracy of the global model on all test images, P-FL that
 of the personal models with those images weighed by each client's classes; T_p and the rest are macro-F1. Every finished
 run is in ``runs.json`` beside this file; what is there is not run again.
-The papers' protocols whole: ``ecgfed reproduce`` (docs/reproduce.md).
+The papers' full protocols: ``ecgfed reproduce`` (docs/reproduce.md).
 """
 
 import argparse

@@ -11,7 +11,7 @@ from ecgfed.core.config import SCALES
 from ecgfed.papers.table import Protocol, Table
 from ecgfed.tasks.reproduce import PAPERS
 from ecgfed.tasks.reproduce_data import DATA
-from ecgfed.tasks.reproduce_result import Line, Measured, Reproduction, Score
+from ecgfed.tasks.reproduce_result import Line, Reproduction, Score
 
 RESULTS = "results.json"
 INTRO = """# The papers' tables, run again
@@ -27,8 +27,8 @@ ecgfed reproduce fedabc --table 1 --data cifar10 --alpha 0.3 --source DATA --wor
 ```
 
 `DATA` holds the data sets in folders of these names: {folders} ([where from](data.md)). Data that are missing are named
-in one line, and the rest of the table is run. A finished run is kept in `WORK/results.json` (`--results FILE`) and is
-not repeated, also not for another table; a killed command, given again, continues and ends the same. A GPU is used
+in one line, and the rest of the table is run. A finished run is stored in `WORK/results.json` (`--results FILE`) and is
+not repeated, also not for another table; a killed command, run again, continues and ends the same. A GPU is used
 where there is one (`--device`). `--seeds 1` takes one seed in place of the paper's. In Python:
 `ecgfed.reproduce("fed-rod", 1, source="DATA", work="WORK", data="cifar10", alpha=0.3)`.
 
@@ -49,8 +49,8 @@ def page() -> str:
         lines += [f"## {paper.name}", "", f"{paper.title}.", "", *protocols(list(paper.tables.values()))]
         for number, one in paper.tables.items():
             lines += [f"### {paper.name}, table {number}: {one.title}", "", *([one.note, ""] if one.note else [])]
-            found = [Reproduction.of(paper, one, one.settings, one.rows, scale, runs) for scale in SCALES]
-            shown = [part for reproduction in found for part in measured(reproduction, runs)]
+            scales = [Reproduction.of(paper, one, one.settings, one.rows, scale, runs) for scale in SCALES]
+            shown = [part for reproduction in scales for part in measured(reproduction)]
             lines += shown or ["Not run yet.", ""]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -81,19 +81,18 @@ def protocols(tables: list[Table]) -> Iterator[str]:
     yield ""
 
 
-def measured(found: Reproduction, runs: dict[str, Measured]) -> Iterator[str]:
+def measured(reproduction: Reproduction) -> Iterator[str]:
     """Yield a table for each setting that has runs."""
-    for setting in dict.fromkeys(f"{line.setting.data} {line.setting.name}" for line in found.lines):
-        lines = [line for line in found.lines if f"{line.setting.data} {line.setting.name}" == setting]
+    for setting, lines in reproduction.by_setting():
         if not any(line.seconds is not None or line.stopped for line in lines):
             continue
-        data, name = setting.split(" ", 1)
-        title = DATA[data].title if name == DATA[data].title else f"{DATA[data].title}, {name}"
-        yield f"**{title}, {found.scale}** (paper / ours / difference)"
+        data = DATA[setting.data].title
+        title = data if setting.name == data else f"{data}, {setting.name}"
+        yield f"**{title}, {reproduction.scale}** (paper / ours / difference)"
         yield ""
         yield from table(
-            ("method", "seeds", *found.table.columns, "training, h"),
-            [row(line, 1 if found.table.percent else 3) for line in lines],
+            ("method", "seeds", *reproduction.table.columns, "training, h"),
+            [row(line, reproduction.table.digits) for line in lines],
         )
         yield ""
         notes = [(line.row.name, phrase) for line in lines for phrase in (*line.notes, *line.stopped)]
@@ -110,8 +109,7 @@ def row(line: Line, digits: int) -> tuple[str, ...]:
 
 def cell(score: Score, digits: int) -> str:
     """Return ``68.6 / 67.1 ± 0.4 / -1.5``; ``?`` for a value that is not legible."""
-    printed = score.printed
-    paper = ("-" if printed.legible else "?") if printed.mean is None else f"{printed.mean:.{digits}f}"
+    paper = score.printed.written(digits)
     if score.mean is None:
         return f"{paper} / not run"
     sd = "" if score.sd is None else f" ± {score.sd:.{digits}f}"

@@ -68,5 +68,5 @@ class _Context(context.SpawnContext):
 
 
 def process_pool(workers: int) -> ProcessPoolExecutor:
-    """Return a pool of fresh processes: a fork would inherit torch's threads where somebody prepares after training."""
+    """Return a pool of fresh processes: after a training, forked ones would inherit torch's threads."""
     return ProcessPoolExecutor(workers, mp_context=_Context())

@@ -4,14 +4,10 @@ Transcribed from a text extract in which a few values of CIFAR are lost (``?``).
 to 9, which have more rows in legible form.
 """
 
-from collections.abc import Mapping
+from dataclasses import replace
 
-from ecgfed.papers.table import Paper, Protocol, Reduction, Row, Setting, Table, Value
+from ecgfed.papers.table import Paper, Protocol, Reduction, Row, Setting, Table
 
-#: Appendix C.
-SGD = {"lr": 0.01, "momentum": 0.9, "weight_decay": 1e-5}
-#: Appendix C: the hypernetwork's hidden layer has 32 features on CIFAR-10, 16 elsewhere.
-HYPER: dict[str, Mapping[str, Value]] = {"cifar10": {"hidden": 32}}
 OPEN = (
     "whether a seed draws the partition anew: it does here",
     "kernels, padding and pooling of the ConvNet: here 5x5, padded to the same size, with 2x2 max pooling",
@@ -31,7 +27,7 @@ CIFAR = Protocol(
     rounds=100,
     local_epochs=5,
     batch_size=40,
-    sgd=SGD,
+    sgd={"lr": 0.01, "momentum": 0.9, "weight_decay": 1e-5},
     reduced=Reduction(rounds=50, local_epochs=2, examples=10_000),
     clients_per_round=8,
     lr_decay=0.99,
@@ -40,48 +36,26 @@ CIFAR = Protocol(
     left_open=OPEN,
     departures=(PARAMETERS, UNVARIED),
 )
-CIFAR100 = Protocol(
-    section="5 and appendix C",
+CIFAR100 = replace(
+    CIFAR,
     net="CifarConvNet",
-    rounds=100,
-    local_epochs=5,
-    batch_size=40,
-    sgd=SGD,
-    reduced=Reduction(rounds=50, local_epochs=2, examples=10_000),
-    clients_per_round=8,
-    lr_decay=0.99,
-    crop_pixels=2,
-    seeds=5,
     left_open=OPEN[:2],
     departures=("the net has 281,892 parameters, not 1,032,010: see CIFAR-10", UNIFORM, UNVARIED),
 )
-FASHION = Protocol(
-    section="5 and appendix C",
+FASHION = replace(
+    CIFAR,
     net="DigitConvNet",
-    rounds=100,
-    local_epochs=5,
-    batch_size=40,
-    sgd=SGD,
-    reduced=Reduction(rounds=50, local_epochs=2, examples=10_000),
     clients_per_round=20,
-    lr_decay=0.99,
-    seeds=5,
+    crop_pixels=0,
     left_open=(OPEN[0], "kernels, padding and pooling of the ConvNet: 5x5 without padding and 2x2 max pooling here"),
     departures=("the net has 103,856 parameters, not 93,146: see CIFAR-10", UNIFORM),
 )
-EMNIST = Protocol(
-    section="5 and appendix C",
-    net="DigitConvNet",
-    rounds=100,
-    local_epochs=5,
+EMNIST = replace(
+    FASHION,
     batch_size=16,
-    sgd=SGD,
     reduced=Reduction(rounds=50, local_epochs=2),
     clients_per_round=109,
-    lr_decay=0.99,
-    seeds=5,
     left_open=(*FASHION.left_open, "5% of 2,185 clients a round: 109 here"),
-    departures=FASHION.departures,
 )
 
 
@@ -89,20 +63,24 @@ def _dirichlet(data: str, protocol: Protocol, alpha: float, clients: int) -> Set
     return Setting(f"Dir({alpha})", data, protocol, {"kind": "dirichlet", "alpha": alpha, "clients": clients})
 
 
-WRITERS = Setting("Writers", "emnist", EMNIST, {})
+WRITERS = Setting("Writers", "emnist", EMNIST, {"clients": 2185})
 FASHION_SETTINGS = tuple(_dirichlet("fashion-mnist", FASHION, alpha, 100) for alpha in (0.1, 0.3))
 CIFAR_SETTINGS = tuple(_dirichlet("cifar10", CIFAR, alpha, 20) for alpha in (0.1, 0.3))
 CIFAR100_SETTINGS = tuple(_dirichlet("cifar100", CIFAR100, alpha, 20) for alpha in (0.1, 0.3))
-COLUMNS = {"G-FL GM": "G_FL", "P-FL GM": "P_FL_GM", "P-FL PM": "P_FL_PM"}
 
 
 def _printed(emnist: str = "", fashion: str = "", cifar10: str = "", cifar100: str = "") -> dict[str, str]:
     """Return cells by setting; ``|`` separates Dir(0.1) and Dir(0.3)."""
-    found = {"emnist Writers": emnist} if emnist else {}
+    cells_of = {"emnist Writers": emnist} if emnist else {}
     for data, cells in (("fashion-mnist", fashion), ("cifar10", cifar10), ("cifar100", cifar100)):
         if cells:
-            found |= {f"{data} Dir({alpha})": part for alpha, part in zip((0.1, 0.3), cells.split("|"), strict=True)}
-    return found
+            cells_of |= {f"{data} Dir({alpha})": part for alpha, part in zip((0.1, 0.3), cells.split("|"), strict=True)}
+    return cells_of
+
+
+def _of_0_3(cells: str) -> dict[str, str]:
+    """Return cells of CIFAR-10 with Dir(0.3), the only setting of tables 2 and 3."""
+    return {"cifar10 Dir(0.3)": cells}
 
 
 def _tuned(name: str, value: float, choices: str) -> str:
@@ -269,19 +247,18 @@ HYPERNETWORK = Row(
         "68.5 68.5 92.5 | 76.9 76.8 86.8",
         "45.9 45.8 72.3 | 48.5 48.5 62.5",
     ),
-    by_data=HYPER,
+    by_data={"cifar10": {"hidden": 32}},  # appendix C: features of the hidden layer, 16 elsewhere
 )
-WITH_FEDDYN = Row(
-    "Fed-RoD (hyper) + FedDyn",
-    "fed-rod-hyper",
-    _printed(
+WITH_FEDDYN = replace(
+    HYPERNETWORK,
+    name="Fed-RoD (hyper) + FedDyn",
+    printed=_printed(
         "97.4 97.4 97.5",
         "85.9 85.7 95.3 | 87.5 87.5 94.6",
         "68.2 68.2 92.7 | 74.6 74.6 85.6",
         "? 46.2 72.5 | 48.4 48.4 62.5",
     ),
     settings={"generic": "feddyn", "alpha": 0.01},
-    by_data=HYPER,
     note=_tuned("alpha", 0.01, "1e-1, 1e-2 and 1e-3"),
 )
 _LOSSES = (
@@ -291,99 +268,88 @@ _LOSSES = (
     ("Ye et al., 2020", "cdt", "75.2 75.0 85.1", "gamma of CDT, tuned with validation in the paper: 1 here"),
     ("Ren et al., 2020", "bsm", "76.9 76.8 86.8", ""),
 )
+TABLE_1 = Table(
+    number=1,
+    title="Results in G-FL accuracy and P-FL accuracy (%)",
+    columns={"G-FL GM": "G_FL", "P-FL GM": "P_FL_GM", "P-FL PM": "P_FL_PM"},
+    settings=(WRITERS, *FASHION_SETTINGS, *CIFAR_SETTINGS, *CIFAR100_SETTINGS),
+    rows=(*GENERIC, *PERSONALISED, LINEAR, HYPERNETWORK, WITH_FEDDYN),
+    percent=True,
+    ensemble="average",
+)
+FEDAVG_BALANCED = Row("FedAvg (BRM)", "fedavg", _of_0_3("76.8 76.7 76.1"), settings={"risk": "bsm"})
+TABLE_2 = replace(
+    TABLE_1,
+    number=2,
+    title="Ablation study on variants of Fed-RoD",
+    settings=CIFAR_SETTINGS[1:],
+    rows=(
+        Row("Centralized", "centralised", _of_0_3("85.4 85.4 -")),
+        Row("FedAvg", "fedavg", _of_0_3("68.6 69.4 85.1")),
+        FEDAVG_BALANCED,
+        replace(
+            FEDAVG_BALANCED,
+            name="FedAvg (BRM, FT)",
+            printed=_of_0_3("76.8 76.7 84.5"),
+            personal="finetune",
+            note="how long it is fine-tuned: as long as 'evaluate --personal finetune' does here",
+        ),
+        replace(LINEAR, name="Fed-RoD (linear, BRM)", printed=_of_0_3("76.9 76.8 86.4")),
+        replace(HYPERNETWORK, name="Fed-RoD (hyper, BRM)", printed=_of_0_3("76.9 76.8 86.8")),
+    ),
+)
+TABLE_3 = replace(
+    TABLE_2,
+    number=3,
+    title="Fed-RoD with different balanced losses",
+    rows=tuple(
+        replace(HYPERNETWORK, name=name, printed=_of_0_3(cells), settings={"risk": risk}, note=note)
+        for name, risk, cells, note in _LOSSES
+    ),
+)
+TABLE_12 = replace(
+    TABLE_1,
+    number=12,
+    title="Fed-RoD with other generic methods",
+    settings=(*FASHION_SETTINGS, *CIFAR_SETTINGS),
+    rows=(
+        *GENERIC,
+        LINEAR,
+        HYPERNETWORK,
+        replace(
+            HYPERNETWORK,
+            name="Fed-RoD (hyper) + FedProx",
+            printed=_printed("", "83.3 83.3 93.8 | 85.8 85.7 ?", "? ? ? | ? ? ?"),
+            settings={"generic": "fedprox", "mu": 0.01},
+            note=_tuned("lambda", 0.01, "1e-2, 1e-3 and 1e-4"),
+        ),
+        replace(
+            HYPERNETWORK,
+            name="Fed-RoD (hyper) + SCAFFOLD",
+            printed=_printed("", "84.3 84.3 94.8 | 88.0 88.0 ?", "? ? ? | ? ? ?"),
+            settings={"generic": "scaffold", "option": "I"},
+            note=SCAFFOLD_OPTION,
+        ),
+        WITH_FEDDYN,
+        Row(
+            "FedAvg + Meta",
+            "fedavg-meta",
+            _printed("", "83.1 83.1 91.5 | 84.4 84.3 90.5", "58.7 58.9 90.5 | 69.2 69.2 85.3"),
+        ),
+        replace(
+            HYPERNETWORK,
+            name="Fed-RoD (Meta-BSM)",
+            printed=_printed("", "86.4 86.4 94.8 | 89.1 89.1 94.8", "72.5 72.5 92.8 | 80.1 80.1 86.6"),
+            settings={"risk": "meta-bsm"},
+            valid_share=0.1,
+            note="its 100 labelled images are validation images of clients here, of the server in the paper",
+        ),
+    ),
+    note="Rows that table 1 has too are transcribed from there; other values of CIFAR-10 are cut off in the "
+    "copy that this was transcribed from.",
+)
 PAPER = Paper(
     "fed-rod",
     "Chen and Chao, On Bridging Generic and Personalized Federated Learning for Image Classification, ICLR 2022",
-    {
-        1: Table(
-            number=1,
-            title="Results in G-FL accuracy and P-FL accuracy (%)",
-            columns=COLUMNS,
-            settings=(WRITERS, *FASHION_SETTINGS, *CIFAR_SETTINGS, *CIFAR100_SETTINGS),
-            rows=(*GENERIC, *PERSONALISED, LINEAR, HYPERNETWORK, WITH_FEDDYN),
-            percent=True,
-            ensemble="average",
-        ),
-        2: Table(
-            number=2,
-            title="Ablation study on variants of Fed-RoD",
-            columns=COLUMNS,
-            settings=CIFAR_SETTINGS[1:],
-            rows=(
-                Row("Centralized", "centralised", {"cifar10 Dir(0.3)": "85.4 85.4 -"}),
-                Row("FedAvg", "fedavg", {"cifar10 Dir(0.3)": "68.6 69.4 85.1"}),
-                Row("FedAvg (BRM)", "fedavg", {"cifar10 Dir(0.3)": "76.8 76.7 76.1"}, settings={"risk": "bsm"}),
-                Row(
-                    "FedAvg (BRM, FT)",
-                    "fedavg",
-                    {"cifar10 Dir(0.3)": "76.8 76.7 84.5"},
-                    settings={"risk": "bsm"},
-                    personal="finetune",
-                    note="how long it is fine-tuned: as long as 'evaluate --personal finetune' does here",
-                ),
-                Row("Fed-RoD (linear, BRM)", "fed-rod", {"cifar10 Dir(0.3)": "76.9 76.8 86.4"}),
-                Row("Fed-RoD (hyper, BRM)", "fed-rod-hyper", {"cifar10 Dir(0.3)": "76.9 76.8 86.8"}, by_data=HYPER),
-            ),
-            percent=True,
-            ensemble="average",
-        ),
-        3: Table(
-            number=3,
-            title="Fed-RoD with different balanced losses",
-            columns=COLUMNS,
-            settings=CIFAR_SETTINGS[1:],
-            rows=tuple(
-                Row(name, "fed-rod-hyper", {"cifar10 Dir(0.3)": cells}, {"risk": risk}, by_data=HYPER, note=note)
-                for name, risk, cells, note in _LOSSES
-            ),
-            percent=True,
-            ensemble="average",
-        ),
-        12: Table(
-            number=12,
-            title="Fed-RoD with other generic methods",
-            columns=COLUMNS,
-            settings=(*FASHION_SETTINGS, *CIFAR_SETTINGS),
-            rows=(
-                *GENERIC,
-                LINEAR,
-                HYPERNETWORK,
-                Row(
-                    "Fed-RoD (hyper) + FedProx",
-                    "fed-rod-hyper",
-                    _printed("", "83.3 83.3 93.8 | 85.8 85.7 ?", "? ? ? | ? ? ?"),
-                    settings={"generic": "fedprox", "mu": 0.01},
-                    by_data=HYPER,
-                    note=_tuned("lambda", 0.01, "1e-2, 1e-3 and 1e-4"),
-                ),
-                Row(
-                    "Fed-RoD (hyper) + SCAFFOLD",
-                    "fed-rod-hyper",
-                    _printed("", "84.3 84.3 94.8 | 88.0 88.0 ?", "? ? ? | ? ? ?"),
-                    settings={"generic": "scaffold", "option": "I"},
-                    by_data=HYPER,
-                    note=SCAFFOLD_OPTION,
-                ),
-                WITH_FEDDYN,
-                Row(
-                    "FedAvg + Meta",
-                    "fedavg-meta",
-                    _printed("", "83.1 83.1 91.5 | 84.4 84.3 90.5", "58.7 58.9 90.5 | 69.2 69.2 85.3"),
-                ),
-                Row(
-                    "Fed-RoD (Meta-BSM)",
-                    "fed-rod-hyper",
-                    _printed("", "86.4 86.4 94.8 | 89.1 89.1 94.8", "72.5 72.5 92.8 | 80.1 80.1 86.6"),
-                    settings={"risk": "meta-bsm"},
-                    by_data=HYPER,
-                    valid_share=0.1,
-                    note="its 100 labelled images are validation images of clients here, of the server in the paper",
-                ),
-            ),
-            percent=True,
-            ensemble="average",
-            note="Rows that table 1 has too are transcribed from there; other values of CIFAR-10 are cut off in the "
-            "copy that this was transcribed from.",
-        ),
-    },
+    {table.number: table for table in (TABLE_1, TABLE_2, TABLE_3, TABLE_12)},
 )

@@ -1,5 +1,7 @@
 """FedABC (Wang et al.): tables 1 and 2, MNIST and CIFAR-10."""
 
+from dataclasses import replace
+
 from ecgfed.papers.fed_rod import SCAFFOLD_OPTION
 from ecgfed.papers.table import Paper, Protocol, Reduction, Row, Setting, Table, Value
 
@@ -20,15 +22,11 @@ MNIST = Protocol(
     clients_per_round=10,
     left_open=(OPEN[0], OPEN[2]),
 )
-CIFAR10 = Protocol(
-    section="Experiments, Setup",
+CIFAR10 = replace(
+    MNIST,
     net="convnet2",
     rounds=200,
-    local_epochs=5,
-    batch_size=64,
-    sgd={"lr": 0.01, "momentum": 0.9, "weight_decay": 1e-5},
     reduced=Reduction(rounds=50, local_epochs=2, examples=10_000),
-    clients_per_round=10,
     left_open=OPEN,
     departures=(
         "learning rate 0.01, not 0.1, with which FedAvg's and FedABC's losses are not finite in the first round "
@@ -66,7 +64,7 @@ def _rows(number: int) -> tuple[Row, ...]:
     rows = []
     for name, (method, *tables) in _ROWS.items():
         cells = [cell for part in tables[number - 1].split("|") for cell in part.split()]
-        printed = {f"{setting.data} {setting.name}": cell for setting, cell in zip(SETTINGS, cells, strict=True)}
+        printed = {setting.label: cell for setting, cell in zip(SETTINGS, cells, strict=True)}
         settings: dict[str, Value] = {"option": "I"} if method == "scaffold" else {}
         note = SCAFFOLD_OPTION if method == "scaffold" else ""
         by_data = _MARGINS if method == "fedabc" else {}
@@ -74,27 +72,24 @@ def _rows(number: int) -> tuple[Row, ...]:
     return tuple(rows)
 
 
+TABLE_1 = Table(
+    number=1,
+    title="PFL accuracy (%)",
+    columns={"PFL accuracy": "P_FL_split"},
+    settings=SETTINGS,
+    rows=_rows(1),
+    percent=True,
+    ensemble="average",
+)
+TABLE_2 = replace(
+    TABLE_1,
+    number=2,
+    title="Accuracy of the personalized model on an IID test set (%): low is more client drift",
+    columns={"IID accuracy": "drift"},
+    rows=_rows(2),
+)
 PAPER = Paper(
     "fedabc",
     "Wang et al., FedABC: Federated Averaging via Binary Classification, AAAI 2023",
-    {
-        1: Table(
-            number=1,
-            title="PFL accuracy (%)",
-            columns={"PFL accuracy": "P_FL_split"},
-            settings=SETTINGS,
-            rows=_rows(1),
-            percent=True,
-            ensemble="average",
-        ),
-        2: Table(
-            number=2,
-            title="Accuracy of the personalized model on an IID test set (%): low is more client drift",
-            columns={"IID accuracy": "drift"},
-            settings=SETTINGS,
-            rows=_rows(2),
-            percent=True,
-            ensemble="average",
-        ),
-    },
+    {table.number: table for table in (TABLE_1, TABLE_2)},
 )

@@ -105,6 +105,11 @@ class Setting:
     partition: Mapping[str, Value]
 
     @property
+    def label(self) -> str:
+        """``DATA NAME``, its key in ``Row.printed``."""
+        return f"{self.data} {self.name}"
+
+    @property
     def key(self) -> str:
         """A name for files, such as ``cifar10-dirichlet-0.3``."""
         kind, alpha = self.partition.get("kind"), self.partition.get("alpha")
@@ -125,6 +130,12 @@ class Cell:
     sd: float | None = None
     legible: bool = True
 
+    def written(self, digits: int) -> str:
+        """Return the mean with so many decimals, ``-`` if there is none, ``?`` if it is not legible."""
+        if self.mean is not None:
+            return f"{self.mean:.{digits}f}"
+        return DASH if self.legible else ILLEGIBLE
+
 
 @dataclass(frozen=True)
 class Row:
@@ -133,7 +144,7 @@ class Row:
     Attributes:
         name: as printed.
         method: its name here; a method that this version does not have makes the row one that cannot be run.
-        printed: name of a setting, as ``DATA NAME`` -> the printed cells in the order of the table's columns.
+        printed: ``Setting.label`` -> the printed cells in the order of the table's columns.
         settings: of the method, beside the protocol's.
         by_data: data set -> further settings.
         personal: the personalisation applied after training, a name of ``ecgfed.core.personal``; None: the method's.
@@ -152,7 +163,7 @@ class Row:
 
     def cells(self, setting: Setting) -> tuple[Cell, ...]:
         """Return the printed values under a setting; () if the table has none there."""
-        return tuple(read_cell(text) for text in self.printed.get(f"{setting.data} {setting.name}", "").split())
+        return tuple(read_cell(text) for text in self.printed.get(setting.label, "").split())
 
 
 @dataclass(frozen=True)
@@ -162,7 +173,7 @@ class Table:
     Attributes:
         number: as printed.
         title: what it shows.
-        columns: name as printed -> the score here, a key of ``ecgfed.tasks.reproduce.scores_of``.
+        columns: name as printed -> the score here, a key of what ``ecgfed.tasks.reproduce_run.scores_of`` returns.
         settings: its groups of columns.
         rows: its methods.
         percent: whether values are printed as percent; otherwise from 0 to 1.
@@ -178,6 +189,11 @@ class Table:
     percent: bool
     ensemble: str
     note: str = ""
+
+    @property
+    def digits(self) -> int:
+        """Decimals of its values."""
+        return 1 if self.percent else 3
 
 
 @dataclass(frozen=True)

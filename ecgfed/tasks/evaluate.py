@@ -66,8 +66,8 @@ def evaluate(
         run: a run, its folder, or a folder of several seeds (``train_seeds``).
         cohort: its cohort, if it was moved.
         personal: the personalization method, a name of ``ecgfed.core.personal`` or your own class (also
-            ``FILE.py:CLASS``), or ``method`` for the personal models
-            of the run's method; default the one of the run's method.
+            ``FILE.py:CLASS``), or ``method`` for the personal models of the run's method; default the one of the run's
+            method.
         metrics: further metrics: ``auroc`` and ``auprc`` by name, and functions as ``{"name": f}``. ``f(truth,
             probabilities)`` takes (n,) int64 class numbers and (n, classes) float32 probabilities, and returns a
             number or one for each class, NaN where it is not defined (``ecgfed.core.evaluation.metrics``).

@@ -1,17 +1,37 @@
-"""Open runs, with their custom method if they have one."""
+"""Open cohorts, and runs with their custom method if they have one."""
 
+from concurrent.futures import Executor
 from pathlib import Path
 
+from ecgfed.base.errors import OptionError
 from ecgfed.core.methods.base import Method
 from ecgfed.core.nets.net_source import NetFactory
 from ecgfed.core.runs.run import Run, open_run
 from ecgfed.core.runs.seeds import open_single_run, run_folders
+from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.tasks.progress import ProgressReporter
 
 #: A custom method: its name, or its class.
 Passed = str | type[Method] | None
 #: A net of one's own: its name, its class, or a function that returns a module.
 PassedNet = str | NetFactory | None
+
+
+def opened_cohort(cohort: Cohort | Path | str, executor: Executor | None = None) -> Cohort:
+    """Return a cohort, opened if it is a folder.
+
+    Args:
+        cohort: an opened cohort, or its folder.
+        executor: whose workers open it again by its path.
+
+    Raises:
+        CohortError: it cannot be opened.
+        OptionError: it is in memory, and there is an executor.
+    """
+    opened = cohort if isinstance(cohort, Cohort) else open_cohort(Path(cohort))
+    if executor is not None and opened.in_memory:
+        raise OptionError("executor", "a cohort in memory", "a cohort in a folder", "pass out= to cohort_from_arrays")
+    return opened
 
 
 def single_run(run: Run | Path | str, method: Passed, progress: ProgressReporter, net: PassedNet = None) -> Run:

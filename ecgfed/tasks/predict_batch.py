@@ -238,7 +238,8 @@ def predict_batch(
     requests = _requests([records] if isinstance(records, Path | str) else records, out, resolved.annotator)
 
     how = RecordingOptions(**resolved.shared_with(RecordingOptions))
-    work = _Work(opened, patient, int8, how, force, resolved.annotator, drawn)
+    replaces = overwrite or resume or executor is not None  # a killed worker's recording is done again
+    work = _Work(opened, patient, int8, how, force, resolved.annotator, {**drawn, "overwrite": replaces})
     with locked(out):
         state = BatchState(out, call, opened.classes)
         if resume:
@@ -251,7 +252,6 @@ def predict_batch(
                 overwrite=overwrite,
             )
         state.begin()
-        drawn["overwrite"] = overwrite or resume or executor is not None  # a killed worker's recording is done again
         completed, failed = _predict_all(requests, state, work, executor, progress)
         batch = Batch(tuple(completed), tuple(failed), opened.classes, out / SUMMARY)
         if completed:
@@ -290,13 +290,13 @@ class _Work:
         return entry_of(request.name, request.path, self.annotator, inputs, files, result)
 
 
-def _elsewhere(work: _Work, request: _BatchRequest) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+def _elsewhere(work: _Work, request: _BatchRequest) -> tuple[dict[str, Any], Messages]:
     """Run on a worker: return the recording's line, or ``problem`` and its like, and the messages."""
     messages = Messages()
     try:
-        return work(request, messages), messages.texts
+        return work(request, messages), messages
     except EcgfedError as problem:
-        return problem.as_json(), messages.texts
+        return problem.as_json(), messages
 
 
 def _lines(
@@ -312,8 +312,7 @@ def _lines(
         return
     tasks = ((work, replace(request, path=request.path.absolute(), out=request.out.absolute())) for request in requests)
     for line, messages in in_order(executor, _elsewhere, tasks):
-        for kind, text in messages:
-            getattr(progress, kind)(text)
+        messages.report(progress)
         yield line
 
 

@@ -107,6 +107,11 @@ class Messages(ProgressReporter):
         """Collect a warning."""
         self.texts.append(("warn", text))
 
+    def report(self, progress: ProgressReporter, prefix: str = "") -> None:
+        """Report the collected notes and warnings in their order, each with a prefix."""
+        for kind, text in self.texts:
+            getattr(progress, kind)(f"{prefix}{text}" if prefix else text)  # text may be a Message
+
 
 def report_exclusions(exclusions: Iterable[Exclusions], progress: ProgressReporter) -> None:
     """Report exclusions: one note for each kind, or a warning with advice above a share of ``WARN_SHARE``."""

@@ -1,6 +1,6 @@
 """``reproduce``: train and score the rows of a paper's table, and set them beside what was printed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def reproduce(
         options: the fields of ``TablePart``.
 
     Raises:
-        EcgfedError: an invalid argument, or data that cannot be used; finished runs are kept.
+        EcgfedError: an invalid argument, or data that cannot be used; finished runs stay in ``results``.
 
     Examples:
         >>> import ecgfed
@@ -94,33 +94,32 @@ def reproduce(
     chosen = select(paper, table, part)
     source, work = Path(source), Path(work)
     stored = StoredRuns(work / "results.json" if results is None else Path(results))
-    places = {setting.data: locate(setting.data, source) for setting in chosen.settings}
-    absent = tuple(missing_line(name, source) for name, place in places.items() if place is None)
+    names = dict.fromkeys(setting.data for setting in chosen.settings)
+    places = {name: place for name in names if (place := locate(name, source)) is not None}
+    absent = tuple(missing_line(name, source) for name in names if name not in places)
     if part.data is not None and absent:
         raise OptionError("source", absent[0], "the data of the table", code="missing")
     for line in absent:
         progress.warn(line)
-    runs = [run for run in chosen.runs() if places[run.setting.data] is not None]
+    runs = [run for run in chosen.runs() if run.setting.data in places]
     for done, run in enumerate(runs):
         progress.update("runs", done, len(runs), run.label)
-        place = places[run.setting.data]
-        assert place is not None
         cohort = prepared_cohort(
             run.setting,
             run.protocol,
             run.seed,
-            source=place,
+            source=places[run.setting.data],
             folder=work / "cohorts",
             valid_share=run.row.valid_share,
             progress=progress,
         )
         if stored.find(run, cohort) is None:
-            found = run.measured(
+            measured = run.measured(
                 cohort, work / "runs", device=device, workers=workers, progress=progress, should_stop=should_stop
             )
-            if found is None:
+            if measured is None:
                 break
-            stored.add(run, cohort, found)
+            stored.add(run, cohort, measured)
     progress.update("runs", len(runs), len(runs))
     return Reproduction.of(chosen.paper, chosen.table, chosen.settings, chosen.rows, part.scale, stored.runs, absent)
 
@@ -151,10 +150,10 @@ def select(paper: str, table: int, part: TablePart) -> Selection:
     return Selection(PAPERS[paper], chosen, settings, tuple(wanted), part.scale, part.seeds)
 
 
-def _check(name: str, value: str, known: object) -> None:
-    if value not in known:  # type: ignore[operator]
+def _check(name: str, value: str, known: Collection[str]) -> None:
+    if value not in known:
         raise OptionError(name, f"{value!r:.60}", f"one of {_listed(known)}", code="unknown-choice")
 
 
-def _listed(values: object) -> str:
-    return ", ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values)  # type: ignore[attr-defined]
+def _listed(values: Iterable[object]) -> str:
+    return ", ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values)

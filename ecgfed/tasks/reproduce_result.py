@@ -2,8 +2,9 @@
 
 import json
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -33,26 +34,26 @@ class StoredRuns:
         self.runs: dict[str, Measured] = self._read()
 
     def _read(self) -> dict[str, Measured]:
-        found = read_json(self.file, RunError) if self.file.is_file() else {}
-        if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
+        runs = read_json(self.file, RunError) if self.file.is_file() else {}
+        if not isinstance(runs, dict) or not all(isinstance(run, dict) for run in runs.values()):
             raise RunError(self.file, "holds something else than finished runs", "a JSON object of them")
-        return found
+        return runs
 
     def find(self, run: PaperRun, cohort: Cohort) -> Measured | None:
         """Return a finished run; raises RunError if it is one of another cohort or of other options."""
-        found = self.runs.get(run.key)
-        if found is None:
+        stored = self.runs.get(run.key)
+        if stored is None:
             return None
-        same = found.get("declared") == json.loads(json.dumps(run.declared()))
-        if not same or found.get("cohort") != cohort.fingerprint:
+        same = stored.get("declared") == json.loads(json.dumps(run.declared()))
+        if not same or stored.get("cohort") != cohort.fingerprint:
             problem = f"holds {run.key} of {'another cohort' if same else 'other options'}"
             raise RunError(self.file, problem, "the run of the table", "move the file away, so that all is run again")
-        return found
+        return stored
 
-    def add(self, run: PaperRun, cohort: Cohort, found: Mapping[str, Any]) -> None:
+    def add(self, run: PaperRun, cohort: Cohort, measured: Measured) -> None:
         """Add a finished run; of two processes at once none loses the other's; raises StorageError."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        entry = {**found, "declared": run.declared(), "cohort": cohort.fingerprint}
+        entry = {**measured, "declared": run.declared(), "cohort": cohort.fingerprint}
         with locked(self.file.with_name(f"{self.file.name}.adding"), wait_s=60):
             self.runs = {**self._read(), run.key: json.loads(json.dumps(entry))}
             write_json(self.file, self.runs)
@@ -154,15 +155,15 @@ class Reproduction:
         ]
         return cls(paper, table, scale, tuple(lines), missing)
 
-    def differences(self) -> dict[str, tuple[str, ...]]:
-        """Return by setting how the scale and this package differ from the printed protocol."""
-        return {
-            f"{line.setting.data} {line.setting.name}": (
-                *line.setting.protocol.differences(self.scale),
-                *line.setting.protocol.departures,
-            )
-            for line in self.lines
-        }
+    def by_setting(self) -> Iterator[tuple[Setting, list[Line]]]:
+        """Yield each setting that has lines, with its lines."""
+        for _, group in groupby(self.lines, key=lambda line: line.setting.label):
+            lines = list(group)
+            yield lines[0].setting, lines
+
+    def differences(self, setting: Setting) -> tuple[str, ...]:
+        """Return how the scale and this package differ from a setting's printed protocol, one phrase each."""
+        return (*setting.protocol.differences(self.scale), *setting.protocol.departures)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table, JSON-ready."""
@@ -170,7 +171,7 @@ class Reproduction:
             "paper": self.paper.name,
             "table": self.table.number,
             "scale": self.scale,
-            "differences": {name: list(phrases) for name, phrases in self.differences().items()},
+            "differences": {setting.label: list(self.differences(setting)) for setting, _ in self.by_setting()},
             "rows": [
                 {
                     "data": line.setting.data,
@@ -202,21 +203,17 @@ class Reproduction:
 def _line(paper: Paper, table: Table, setting: Setting, row: Row, scale: str, runs: Mapping[str, Measured]) -> Line:
     unit = 100.0 if table.percent else 1.0
     cells = row.cells(setting)
-    if row.method not in methods():
-        notes = (f"cannot be run: this version has no method {row.method}",)
-        scores = tuple(Score(column, cell, ()) for column, cell in zip(table.columns, cells, strict=True))
-        return Line(setting, row, scores, notes, (), None)
+    first = PaperRun(paper.name, table.ensemble, setting, row, scale, seed=0)
     # a file may hold more seeds than the protocol has
-    first = PaperRun(paper.name, table.ensemble, setting, row, scale, 0)
-    found, seed = list[Measured](), 0
-    while (one := runs.get(PaperRun(paper.name, table.ensemble, setting, row, scale, seed).key)) is not None:
-        found.append(one)
-        seed += 1
-    finished = [one for one in found if "scores" in one]
+    known, measured = row.method in methods(), list[Measured]()
+    while known and (one := runs.get(replace(first, seed=len(measured)).key)) is not None:
+        measured.append(one)
+    finished = [one for one in measured if "scores" in one]
     scores = tuple(
         Score(column, cell, tuple(unit * float(one["scores"][key]) for one in finished))
         for (column, key), cell in zip(table.columns.items(), cells, strict=True)
     )
-    stopped = tuple(str(one["stopped"]) for one in found if "stopped" in one)
+    stopped = tuple(str(one["stopped"]) for one in measured if "stopped" in one)
     seconds = statistics.fmean(one["seconds"] for one in finished) if finished else None
-    return Line(setting, row, scores, first.notes(), stopped, seconds)
+    notes = first.notes() if known else (f"cannot be run: this version has no method {row.method}",)
+    return Line(setting, row, scores, notes, stopped, seconds)

@@ -57,7 +57,7 @@ class PaperRun:
     @property
     def label(self) -> str:
         """For progress: the row, the setting and the seed."""
-        return f"{self.row.name}, {self.setting.data} {self.setting.name}, seed {self.seed}"
+        return f"{self.row.name}, {self.setting.label}, seed {self.seed}"
 
     def settings(self) -> dict[str, Value]:
         """Return the method's settings; of the protocol's those that the method has."""
@@ -69,9 +69,10 @@ class PaperRun:
         """Return how this run differs from the protocol, one phrase for each difference."""
         lacking = [name for name in self.protocol.sgd if name not in self.settings()]
         notes = [f"no {' and '.join(lacking)}: {self.row.method} has no such setting"] if lacking else []
-        if self._takes_all:
-            of = f"{self.work()['rounds']} rounds of all clients, not {self.protocol.rounds} of some"
-            notes.append(f"{of}: {self.row.method} needs all, and this is as much work")
+        work, pooled = self.work(), method_by_name(self.row.method).requirements.pooled
+        if work["clients_per_round"] != self.protocol.clients_per_round:
+            how = "on the pooled data of all clients" if pooled else f"of all clients, which {self.row.method} needs"
+            notes.append(f"{work['rounds']} rounds {how}, not {self.protocol.rounds} of some clients: as much work")
         return (*notes, *((self.row.note,) if self.row.note else ()))
 
     @property
@@ -98,15 +99,11 @@ class PaperRun:
         factory: NetFactory = getattr(paper_nets, name)
         return factory
 
-    @property
-    def _takes_all(self) -> bool:
-        requirements = method_by_name(self.row.method).requirements
-        return (requirements.all_clients or requirements.pooled) and bool(self.protocol.clients_per_round)
-
     def work(self) -> dict[str, int | None]:
-        """Return rounds and participants; fewer rounds for a method that needs all clients, for as much work."""
+        """Return rounds and participants; fewer rounds for a method on all clients' data, for as much work."""
         protocol, participants = self.protocol, self.protocol.clients_per_round
-        if not self._takes_all or participants is None:
+        requirements = method_by_name(self.row.method).requirements
+        if participants is None or not (requirements.all_clients or requirements.pooled):
             return {"rounds": protocol.rounds, "clients_per_round": participants}
         clients = int(self.setting.partition["clients"])
         return {"rounds": max(1, protocol.rounds * participants // clients), "clients_per_round": None}
@@ -141,10 +138,10 @@ class PaperRun:
         Args:
             cohort: the run's cohort.
             folder: of all runs.
-            device: as in ``ecgfed.train``; so are the others.
-            workers: see there.
-            progress: see there.
-            should_stop: see there.
+            device: as in ``ecgfed.train``, like the following.
+            workers: number of threads.
+            progress: receives progress, notes and warnings.
+            should_stop: called after every round; if it returns True, the session is saved and ends.
 
         Returns:
             JSON-ready: ``scores``, ``seconds`` of training, and what it was made with; or ``stopped``, the message of a
@@ -196,8 +193,11 @@ class PaperRun:
             progress=progress,
         )
         seconds = sum(float(line["seconds"]) for line in read_lines(out / TIMING, run.plan.rounds))
-        found = scores_of(scores.results[0], cohort)
-        return {"scores": found, "seconds": round(seconds, 1), **made_with(str(run.meta["device"]))}
+        return {
+            "scores": scores_of(scores.results[0], cohort),
+            "seconds": round(seconds, 1),
+            **made_with(str(run.meta["device"])),
+        }
 
 
 def scores_of(result: Mapping[str, Any], cohort: Cohort) -> dict[str, float]:

@@ -34,6 +34,8 @@ TRAIN_EXAMPLES = {
     "fashion-mnist": 60_000,
     "emnist": 240_000,
 }
+#: Clients where the partition has no number of them: MIT-BIH by record.
+RECORDS = 46
 CLASSES = {"mitbih": 12, "cifar100": 100}
 #: Batches of each client in a timed round.
 BATCHES = 2
@@ -103,9 +105,9 @@ class _Timer:
         self._arithmetic: dict[tuple[str, str, str], float] = {}
 
     def hours(self, run: PaperRun) -> float:
-        """Return the training hours of a run."""
+        """Return the training hours of a run: all examples read in its rounds, and its passes before rounds."""
         protocol, work, data = run.protocol, run.work(), run.setting.data
-        clients = int(run.setting.partition.get("clients", 46))
+        clients = int(run.setting.partition.get("clients", RECORDS))
         share = (work["clients_per_round"] or clients) / clients
         epochs = int(work["rounds"] or 0) * share * (protocol.examples or TRAIN_EXAMPLES[data])
         reads = epochs * protocol.local_epochs * self._cost(run)

@@ -1,6 +1,7 @@
 """``sweep``: train every combination of some settings, and compare them on validation data."""
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
@@ -25,6 +26,7 @@ from ecgfed.core.runs.document import typed
 from ecgfed.core.runs.own_functions import OwnFunctions
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.tasks.evaluate import evaluate
+from ecgfed.tasks.opening import opened_cohort
 from ecgfed.tasks.progress import SILENT, Messages, ProgressReporter
 from ecgfed.tasks.sweep_result import Sweep, SweepRow, Values
 from ecgfed.tasks.train import train_seeds
@@ -35,7 +37,7 @@ SCHEMA_VERSION = 1
 #: Maximum number of combinations, against typing errors.
 MOST = 1000
 #: A combination's row, None if it was stopped before its end; notes and warnings of a worker.
-_Result = tuple[SweepRow | None, list[tuple[str, str]]]
+_Result = tuple[SweepRow | None, Messages]
 
 
 @flat_options(TrainConfig, OwnFunctions)
@@ -84,8 +86,8 @@ def sweep(
 
     Examples:
         >>> import ecgfed
-        >>> found = ecgfed.sweep("cohort", {"lr": [0.01, 0.05]}, "swept", method="fedavg", rounds=2)
-        >>> len(found.rows)
+        >>> swept = ecgfed.sweep("cohort", {"lr": [0.01, 0.05]}, "swept", method="fedavg", rounds=2)
+        >>> len(swept.rows)
         2
     """
     if score not in SCENARIOS:
@@ -97,9 +99,7 @@ def sweep(
     net, options["net"] = options.get("net"), _named(options.get("net"))
     base, base_settings = resolve_options(config, options, settings)
     trials = list(_trials(grid, base, base_settings, net))
-    opened = cohort if isinstance(cohort, Cohort) else open_cohort(Path(cohort))
-    if executor is not None and opened.in_memory:
-        raise OptionError("executor", "a cohort in memory", "a cohort in a folder", "pass out= to cohort_from_arrays")
+    opened = opened_cohort(cohort, executor)
     if not len(opened.usable(opened.pool(1))):
         raise OptionError("cohort", f"{opened.path} has no validation beats", "some, to compare by", code="no-beats")
     fixed = _fixed(opened, base, base_settings, own, seeds)
@@ -112,13 +112,12 @@ def sweep(
         missing = [trial for trial in trials if trial.folder not in finished]
         work = ((trial, out.absolute(), seeds, workers, own) for trial in missing)
         if executor is None:
-            results: Iterator[_Result] = ((_train(opened, *each, progress, should_stop), []) for each in work)
+            results: Iterator[_Result] = ((_train(opened, *each, progress, should_stop), Messages()) for each in work)
         else:
             tasks = ((opened.path.absolute(), *each) for each in work)
             results = in_order(executor, _train_elsewhere, tasks)
-        for trial, (row, texts) in zip(missing, results, strict=False):
-            for kind, text in texts:
-                getattr(progress, kind)(text)
+        for trial, (row, messages) in zip(missing, results, strict=False):
+            messages.report(progress)
             if row is None:
                 break
             finished[trial.folder] = row
@@ -177,56 +176,58 @@ def _trials(
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
             raise OptionError("grid", f"{name}: {values!r:.100}", "a list of values")
-    combinations = 1
-    for values in grid.values():
-        combinations *= len(values)
+    combinations = math.prod(len(values) for values in grid.values())
     if combinations > MOST:
         raise OptionError("grid", f"{combinations:,} combinations", f"at most {MOST:,}")
-    trainable = {option.name: option for option in options_of(TrainConfig) if option.name != "seed"}
     folders: set[str] = set()
-    for chosen in itertools.product(*grid.values()):
-        given = dict(zip(grid, chosen, strict=True))
-        named = {"net": _named(given["net"])} if "net" in given else {}
-        of_train = {
-            name: value if isinstance(value, type) else read_setting(trainable[name], value)
-            for name, value in {**given, **named}.items()
-            if name in trainable
-        }
-        config, _ = resolve_options(base, of_train, None)
-        kind = method_by_name(config.method).settings_type
-        known = {setting.name: setting for setting in settings_of(kind)}
-        of_method = {name: value for name, value in given.items() if name not in trainable}
-        for name in of_method:
-            if name not in known:
-                action = did_you_mean(name, [*known, *trainable])
-                raise OptionError(
-                    f"{param('grid')} {name}", "is no setting or option", action=action, code="unknown-choice"
-                )
-        of_method = {name: read_setting(known[name], value) for name, value in of_method.items()}
-        settings = {**base_settings, **of_method}
-        make_settings(kind, with_loss(settings))
-        chosen_values = {name: _plain({**of_train, **of_method}[name]) for name in given}
-        if "net" in given and not isinstance(given["net"], str):
-            chosen_values["net"] = str(of_train["net"]).rpartition(":")[2]
-        own_net = given.get("net", net) or config.net
-        passed = None if own_net is None or (isinstance(own_net, str) and not names_code(own_net)) else own_net
-        trial = _Trial(chosen_values, config, settings, passed)
+    for values in itertools.product(*grid.values()):
+        trial = _trial(dict(zip(grid, values, strict=True)), base, base_settings, net)
         if trial.folder in folders:
             raise OptionError("grid", f"{trial.text} twice", "distinct values")
         folders.add(trial.folder)
         yield trial
 
 
+def _trial(values: Values, base: TrainConfig, base_settings: Mapping[str, SettingValue], net: object) -> _Trial:
+    """Return a combination, checked; raises OptionError."""
+    trainable = {option.name: option for option in options_of(TrainConfig) if option.name != "seed"}
+    named = {"net": _named(values["net"])} if "net" in values else {}
+    of_train = {
+        name: value if isinstance(value, type) else read_setting(trainable[name], value)
+        for name, value in {**values, **named}.items()
+        if name in trainable
+    }
+    config, _ = resolve_options(base, of_train, None)
+    kind = method_by_name(config.method).settings_type
+    known = {setting.name: setting for setting in settings_of(kind)}
+    of_method = {name: value for name, value in values.items() if name not in trainable}
+    for name in of_method:
+        if name not in known:
+            action = did_you_mean(name, [*known, *trainable])
+            raise OptionError(
+                f"{param('grid')} {name}", "is no setting or option", action=action, code="unknown-choice"
+            )
+    of_method = {name: read_setting(known[name], value) for name, value in of_method.items()}
+    settings = {**base_settings, **of_method}
+    make_settings(kind, with_loss(settings))
+    chosen = {name: _plain({**of_train, **of_method}[name]) for name in values}
+    if "net" in values and not isinstance(values["net"], str):
+        chosen["net"] = str(of_train["net"]).rpartition(":")[2]
+    own_net = values.get("net", net) or config.net
+    passed = None if own_net is None or (isinstance(own_net, str) and not names_code(own_net)) else own_net
+    return _Trial(chosen, config, settings, passed)
+
+
 def _fixed(
     cohort: Cohort, config: TrainConfig, settings: Mapping[str, SettingValue], own: OwnFunctions, seeds: Sequence[int]
 ) -> dict[str, Any]:
     """Return what all combinations have in common, JSON-ready, which a resumed sweep must have too."""
-    given = {name: _plain(value) for name, value in config.given_values().items()}
+    options = {name: _plain(value) for name, value in config.given_values().items()}
     return {
         "schema_version": SCHEMA_VERSION,
         "split": "valid",
         "cohort": cohort.fingerprint,
-        "options": given,
+        "options": options,
         "settings": with_loss(settings),
         "own_functions": own.names(),
         "seeds": list(seeds),
@@ -237,7 +238,7 @@ def _begin(out: Path, fixed: Mapping[str, Any], *, resume: bool) -> dict[str, Sw
     """Return the finished combinations of a sweep to continue, by folder; raises OptionError, RunError."""
     file = out / FILE_NAME
     if not file.is_file():
-        if any(part.name != ".lock" and not part.name.startswith(".") for part in out.iterdir()) and not resume:
+        if any(not part.name.startswith(".") for part in out.iterdir()) and not resume:
             raise OptionError(
                 "out", f"{out} is not empty", "a new folder", f"choose another {param('out')}", code="exists"
             )
@@ -313,4 +314,4 @@ def _train_elsewhere(
 ) -> _Result:
     """Run on a worker: train and score a combination; return its row, and the notes and warnings."""
     messages = Messages()
-    return _train(open_cohort(cohort), trial, out, seeds, workers, own, messages), messages.texts
+    return _train(open_cohort(cohort), trial, out, seeds, workers, own, messages), messages

@@ -19,8 +19,8 @@ from ecgfed.core.nets.net_source import net_source
 from ecgfed.core.runs.own_functions import OWN_FUNCTIONS, OwnFunctions
 from ecgfed.core.runs.run import FILE_NAME, Run, create_run, extend_run, lengths_of, open_run
 from ecgfed.core.runs.seeds import seed_folder
-from ecgfed.domain.cohort.cohort import Cohort, open_cohort
-from ecgfed.tasks.opening import PassedNet, warn_if_unpinned
+from ecgfed.domain.cohort.cohort import Cohort
+from ecgfed.tasks.opening import PassedNet, opened_cohort, warn_if_unpinned
 from ecgfed.tasks.progress import SILENT, Messages, ProgressReporter
 from ecgfed.tasks.run_folder import RunFolder, run_folder
 from ecgfed.tasks.session import run_session
@@ -85,7 +85,7 @@ def train(
         from ecgfed.core.runs.tensorboard import require_tensorboard
 
         require_tensorboard()
-    opened = cohort if isinstance(cohort, Cohort) else open_cohort(Path(cohort))
+    opened = opened_cohort(cohort)
     folder = Path(out) if out is not None else default_out(opened, resolved)
     with run_folder(folder, resume=resume, overwrite=overwrite) as target:
         if resume:
@@ -151,21 +151,18 @@ def train_seeds(
         if taken:
             action = f"pass {param('resume=True')} or {param('overwrite=True')}"
             raise OptionError("out", f"{out} holds {', '.join(taken)}", "none of these", action, code="exists")
-    opened = cohort if isinstance(cohort, Cohort) else open_cohort(Path(cohort))
+    opened = opened_cohort(cohort, executor)
     runs: list[Run] = []
     folders = [seed_folder(out, seed) for seed in seeds]
     resumed = [bool(options.get("resume")) and (folder / FILE_NAME).is_file() for folder in folders]
     arguments = [{**options, "resume": on, "seed": seed} for seed, on in zip(seeds, resumed, strict=True)]
-    if executor is not None and opened.in_memory:
-        raise OptionError("executor", "a cohort in memory", "a cohort in a folder", "pass out= to cohort_from_arrays")
     if executor is not None:
         tasks = (
             (opened.path.absolute(), folder.absolute(), each) for folder, each in zip(folders, arguments, strict=True)
         )
-        for folder, texts in zip(folders, in_order(executor, _train_elsewhere, tasks), strict=True):
+        for folder, messages in zip(folders, in_order(executor, _train_elsewhere, tasks), strict=True):
             runs.append(open_run(folder, options.get("method"), options.get("net")))  # type: ignore[arg-type]
-            for kind, text in texts:
-                getattr(progress, kind)(f"{folder.name}: {text}")
+            messages.report(progress, f"{folder.name}: ")
             progress.update("seeds", len(runs), len(seeds), folder.name)
             if should_stop():
                 break
@@ -178,11 +175,11 @@ def train_seeds(
     return runs
 
 
-def _train_elsewhere(cohort: Path, folder: Path, options: dict[str, object]) -> list[tuple[str, str]]:
+def _train_elsewhere(cohort: Path, folder: Path, options: dict[str, object]) -> Messages:
     """Run on a worker: train a run; return the notes and warnings."""
     messages = Messages()
     train(cohort, folder, progress=messages, **options)  # type: ignore[arg-type]
-    return messages.texts
+    return messages
 
 
 def _create(

@@ -81,17 +81,21 @@ def resolve_options(
         values, method_settings = {} if config is None else config.given_values(), dict[str, SettingValue]()
     else:
         values, method_settings = _read_config(Path(config))
-        for name in ("method", "net"):
-            named = values.get(name)
-            if isinstance(named, str) and names_code(named) and name not in arguments:
-                where = f"{param('config')} {config}"
+        for name, named, passed, expected, how in (
+            ("method", values.get("method"), arguments, "a registered name", param("method=FILE.py:CLASS")),
+            ("net", values.get("net"), arguments, "a registered name", param("net=FILE.py:CLASS")),
+            (
+                "risk",
+                method_settings.get("risk"),
+                settings or {},
+                "a known loss",
+                f"{param('settings')} risk=FILE.py:NAME",
+            ),
+        ):
+            if isinstance(named, str) and names_code(named) and name not in passed:
                 problem = f"its {name} {named!r:.200} is somebody's own code, which is not run from a file"
-                action = f"read it, then pass it with {param(f'{name}=FILE.py:CLASS')}"
-                raise OptionError(where, problem, "a registered name", action, code="code-not-loaded")
-        if names_code(str(method_settings.get("risk", ""))) and "risk" not in (settings or {}):
-            problem = f"its risk {method_settings['risk']!r:.200} is somebody's own code, which is not run from a file"
-            action = f"read it, then pass it with {param('settings')} risk=FILE.py:NAME"
-            raise OptionError(f"{param('config')} {config}", problem, "a known loss", action, code="code-not-loaded")
+                action = f"read it, then pass it with {how}"
+                raise OptionError(f"{param('config')} {config}", problem, expected, action, code="code-not-loaded")
     options = names_of(TrainConfig)
     if unknown := sorted(arguments.keys() - set(options)):
         named = arguments.get("method", values.get("method"))

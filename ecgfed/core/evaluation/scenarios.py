@@ -274,8 +274,8 @@ def _patient_rows(
 
 def by_class_of(value: MetricValue, number: int) -> float | None:
     """Return the value of one class; None for a metric that is one number, or where it is not defined."""
-    number_of = np.nan if value.by_class is None else float(value.by_class[number])
-    return None if np.isnan(number_of) else number_of
+    of_class = np.nan if value.by_class is None else float(value.by_class[number])
+    return None if np.isnan(of_class) else of_class
 
 
 def metric_summary(

@@ -69,13 +69,12 @@ class OwnFunctions(Options):
             if before == now:
                 continue
             if now is None:
-                problem, action = f"was begun with {name} {before!s:.100}", f"pass {param(name)} again, from Python"
+                problem, action = f"{name} {before!s:.100}", f"pass {param(name)} again, from Python"
+            elif before is None:
+                problem, action = f"no {name}, not {now}", f"leave {param(name)} out"
             else:
-                problem = (
-                    f"was begun with {'no ' if before is None else ''}{name}{f' {before!s:.100}' if before else ''}"
-                )
-                problem, action = f"{problem}, not {now}", f"pass the {name} it was begun with"
-                action = f"leave {param(name)} out" if before is None else action
+                problem, action = f"{name} {before!s:.100}, not {now}", f"pass the {name} it was begun with"
+            problem = f"was begun with {problem}"
             raise RunError(run, problem, action=action, parameter=name, code="contradiction")
 
     def of_rounds(self, history: Sequence[Mapping[str, Any]]) -> RoundFunctions:

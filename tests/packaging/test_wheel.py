@@ -234,7 +234,8 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
         UserLabel(int(sample), str(symbol), recording="0" * 16)
         for sample, symbol in zip(marks.sample, marks.symbol, strict=True)
     ]
-    (folder / "labels.csv").write_bytes(label_table(asked[:9], read.fs))
+    for name in ("labels.csv", "second.csv"):
+        (folder / name).write_bytes(label_table(asked[:9], read.fs))
     whole = len(read.p_signal) // int(read.fs) * int(read.fs)
     steps = np.rint(read.p_signal[:whole, 0] * 200).astype(int).reshape(-1, int(read.fs))
     (folder / "one.edf").write_bytes(edf_bytes([steps.tolist()], labels=["ECG MLII"], units=["mV"]))
@@ -266,7 +267,7 @@ RUNS = {
     "predict annotated": ("predict", OLD / "bundle", "demo01.csv", "--force", "--peaks", "annotated", "--out", "out"),
     "report": ("report", "demo01.csv", "--out", "page.html"),
     "label": ("label", "demo01.csv", "--count", "3", "--out", "asked"),
-    "agreement": ("agreement", "labels.csv", "labels.csv"),
+    "agreement": ("agreement", "labels.csv", "second.csv"),
     "serve": ("serve", "--help"),  # it runs until its page is closed
     "report labels": ("report", "demo01.csv", "--labels", "demo01.atr.csv", "--out", "page.html"),
     "detect": ("detect", "demo01.csv", "arrays.npz", "--out", "out"),
@@ -338,6 +339,8 @@ NEEDS = {
     "inspect --out": ("report", "inspect", "demo01.csv", "--out", "picture.png"),
     "convert": ("records", "convert", "demo01.csv", "--out", "out"),
     "train": ("train", "train", OLD / "cohort", "--out", "out"),
+    "sweep": ("train", "sweep", OLD / "cohort", "--grid", "lr=0.1", "--out", "out"),
+    "reproduce": ("train", "reproduce", "fedabc", "--table", "1", "--source", "data", "--work", "out"),
     "evaluate": ("train", "evaluate", OLD / "run", "--cohort", OLD / "cohort"),
     "export": ("train", "export", OLD / "run", "--out", "out"),
     "personalize": ("train", "personalize", OLD / "run", "--record", "demo01.csv", "--out", "out"),

@@ -263,6 +263,16 @@ def quick_finetuning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distilled, "STEPS", 10)
 
 
+@pytest.fixture(autouse=True)
+def _shared_runs_unchanged(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that writes into a run of the session fails, instead of tests after it."""
+    shared = sorted({"fedavg_run", "context_run", "local_run"} & set(request.fixturenames))
+    runs = [request.getfixturevalue(name) for name in shared]
+    before = [sorted(run.rglob("*")) for run in runs]
+    yield
+    assert [sorted(run.rglob("*")) for run in runs] == before
+
+
 @pytest.fixture(scope="session")
 def fedavg_run(cohort_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A FedAvg run on the synthetic cohort: never changed by a test."""

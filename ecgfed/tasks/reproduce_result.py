@@ -11,6 +11,7 @@ from typing import Any
 from ecgfed.base.errors import RunError
 from ecgfed.base.files import read_json, write_json
 from ecgfed.base.locks import locked
+from ecgfed.base.text import count_of
 from ecgfed.core.methods.registry import methods
 from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.papers.table import Cell, Paper, Row, Setting, Table
@@ -110,7 +111,7 @@ class Line:
     seconds: float | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Reproduction:
     """A table of a paper, with ours beside it.
 
@@ -127,6 +128,11 @@ class Reproduction:
     scale: str
     lines: tuple[Line, ...]
     missing: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        finished = sum(any(score.values for score in line.scores) for line in self.lines)
+        progress = f"{finished} of {count_of(len(self.lines), 'row')}"
+        return f"Reproduction({self.paper.name} table {self.table.number}, {self.scale}: {progress})"
 
     @classmethod
     def of(

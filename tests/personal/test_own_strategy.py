@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from sklearn.neighbors import NearestCentroid
-from support import Command, assert_refused
+from support import Command, assert_refused, copied
 
 import ecgfed as package
 from ecgfed.base.errors import OptionError
@@ -51,13 +51,14 @@ def test_as_scikit_learn_says(fedavg_run: Path, tmp_path: Path) -> None:
 
 
 def test_its_scores_have_a_folder_of_their_own(ecgfed: Command, fedavg_run: Path, tmp_path: Path) -> None:
-    done = ecgfed("evaluate", str(fedavg_run), "--split", "valid", "--personal", FILE, "--json")
+    run = copied(fedavg_run, tmp_path / "run")
+    done = ecgfed("evaluate", run, "--split", "valid", "--personal", FILE, "--json")
     result = json.loads(done.out)
     assert result["personal"] == "nearest-mean"
-    stored = json.loads((fedavg_run / "evaluation-valid-nearest-mean" / "scores.json").read_text())
+    stored = json.loads((run / "evaluation-valid-nearest-mean" / "scores.json").read_text())
     assert stored["scores"] == result["scores"]
     missing = FILE.replace("nearest_mean.py", "none.py")
-    assert_refused(ecgfed("evaluate", str(fedavg_run), "--personal", missing), "no file")
+    assert_refused(ecgfed("evaluate", run, "--personal", missing), "no file")
 
 
 def test_a_registered_class_is_its_name() -> None:

@@ -21,7 +21,7 @@ from ecgfed.domain.beats.path import BeatOptions, cut_beats
 from ecgfed.domain.cohort import build
 from ecgfed.domain.record import reader
 from ecgfed.domain.record.recording import ReadOptions
-from ecgfed.domain.signal import chunked_quality, findings
+from ecgfed.domain.signal import beat_slopes, chunked_quality, findings
 from ecgfed.domain.signal import peaks as peaks_module
 from ecgfed.domain.signal.filters import BandPassed, Bridged, band_pass, bridge_samples, fill_gaps
 from ecgfed.tasks import predict as predicting
@@ -35,7 +35,8 @@ def by_blocks(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Every recording of a thousand samples and more stays on the disk, and is looked at in small, odd chunks."""
     monkeypatch.setattr(reader, "LONG", 1000)
     monkeypatch.setattr(peaks_module, "PUSH_S", 7.3)
-    monkeypatch.setattr(findings, "_CHUNK_S", 13.7)
+    monkeypatch.setattr(findings, "CHUNK_S", 13.7)
+    monkeypatch.setattr(beat_slopes, "CHUNK_S", 13.7)
     monkeypatch.setattr(predicting, "_AT_ONCE", 17)
     monkeypatch.setattr(predictions, "_AT_ONCE", 23)
     monkeypatch.setattr(build, "_AT_ONCE", 11)

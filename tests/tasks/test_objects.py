@@ -13,7 +13,10 @@ from support import Recorder, copied, exported
 from written_run import write_run, write_scores
 
 import ecgfed
+from ecgfed.core.config import TablePart
 from ecgfed.domain.labels.agreement import Agreement
+from ecgfed.tasks.reproduce import select
+from ecgfed.tasks.sweep_result import SweepRow
 
 HOSTILE = "<b>&\x1b[31m\n\u202e"
 
@@ -134,9 +137,23 @@ def objects(
             ecgfed.report(recording, bundle),
             ecgfed.report(bad_recording(), bundle, leads="V1", force=True),
         ],
+        "LabelledImages": [
+            ecgfed.LabelledImages(np.zeros((9, 1, 28, 28), np.uint8), np.arange(9), 6, {}, HOSTILE, many)
+        ],
+        "Reproduction": [
+            ecgfed.Reproduction.of(chosen.paper, chosen.table, chosen.settings, chosen.rows, scale, {}, (HOSTILE,))
+            for scale in ("full", "reduced")
+            for chosen in [select("fedabc", 1, TablePart(scale=scale))]
+        ],
         "Run": [ecgfed.open_run(fedavg_run)],
         "RunReport": [ecgfed.report_run(fedavg_run), hostile_run(place)],
         "Scores": [ecgfed.Scores((result(0),)), ecgfed.Scores((result(0), result(1)))],
+        "Sweep": [
+            ecgfed.sweep(
+                cohort_path, {"lr": [0.01, 0.1]}, place / "sweep", rounds=1, width=0.34, eval_every=0, local_steps=1
+            ),
+            ecgfed.Sweep(place, "T_g", ("net",), (0,), (SweepRow({"net": HOSTILE}, HOSTILE, {}, HOSTILE * 50),), 9),
+        ],
         "WaveIntervals": [ecgfed.wave_intervals(records / "p1"), ecgfed.wave_intervals(bad_recording())],
         "ProgressReporter": [ecgfed.ProgressReporter()],
     }
@@ -277,7 +294,7 @@ def test_to_dict_is_json(objects: dict[str, list[Any]]) -> None:
     assert with_one == {
         *("Scores", "Predictions", "PersonalModel", "Inspection", "Detections", "Ec57Scores", "Conversion"),
         *("Batch", "RecordingReport", "RunReport", "Labelling", "LabelPersonalization", "EventRules"),
-        *("Delineation", "WaveIntervals", "FolderReport", "LabelAgreement"),
+        *("Delineation", "WaveIntervals", "FolderReport", "LabelAgreement", "Sweep", "Reproduction"),
     }
     for name in with_one:
         for one in objects[name]:

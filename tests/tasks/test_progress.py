@@ -3,6 +3,7 @@
 import inspect
 import types
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from support import Recorder, exported, trace_once
 
 import ecgfed
 from ecgfed.domain.cohort import cifar_files
+from ecgfed.tasks.reproduce import PAPERS
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +56,28 @@ def mitbih(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
 def cifar10(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
     source = write_binary(place["more"] / "cifar")
     return ecgfed.prepare_cifar10(source, place["out"], clients=3, progress=progress)
+
+
+def read_images(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
+    return ecgfed.read_images("cifar10", write_binary(place["more"] / "cifar"), progress=progress)
+
+
+def reproduce(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
+    """The cohort of a table of few images, and one round."""
+    write_binary(place["more"] / "cifar10")
+    setting = PAPERS["fed-rod"].tables[1].settings
+    few = tuple(replace(each, partition={"kind": "dirichlet", "clients": 8, "alpha": 0.3}) for each in setting)
+    part: Any = {"data": "cifar10", "alpha": 0.3, "rows": ["FedAvg"], "scale": "reduced", "workers": 1}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PAPERS["fed-rod"].tables, 1, replace(PAPERS["fed-rod"].tables[1], settings=few))
+        return ecgfed.reproduce(
+            "fed-rod", 1, source=place["more"], work=place["out"], progress=progress, should_stop=lambda: True, **part
+        )
+
+
+def sweep(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
+    less: Any = {"method": "fedavg", "rounds": 1, "local_steps": 1, "eval_every": 0, "workers": 1}
+    return ecgfed.sweep(place["cohort"], {"lr": [0.1, 0.01]}, place["out"], progress=progress, **less)
 
 
 def own_folder(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
@@ -197,6 +221,9 @@ VERBS: dict[str, tuple[Verb, set[str], tuple[str, ...], tuple[str, ...]]] = {
         (),
     ),
     "score_ec57": (score_ec57, set(), (), ("not scored, without .qrs: p2, p3, p4",)),
+    "read_images": (read_images, set(), (), ("cannot be compared with the official files",)),
+    "reproduce": (reproduce, set(), (), ("cannot be compared with the official files",)),
+    "sweep": (sweep, {"fedavg"}, ("2 combinations of 1 seed",), ()),
     "convert": (convert, set(), (), ("no annotation beside it",)),
 }
 
@@ -208,7 +235,7 @@ def test_every_verb_with_a_reporter_is_here() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(VERBS))
-def test_a_watch_hreporter_it(name: str, place: dict[str, Path]) -> None:
+def test_a_reporter_receives_each(name: str, place: dict[str, Path]) -> None:
     verb, counts, note, warning = VERBS[name]
     reporter = Recorder()
     verb(place, reporter)

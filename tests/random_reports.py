@@ -12,7 +12,7 @@ from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind, kind_of, meaning_of
 from ecgfed.domain.events.patient_event import DIARY, RECORDER, PatientEvent
 from ecgfed.domain.events.rate_episodes import rate_episodes
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.labels.edits import REFRACTORY_S
 from ecgfed.domain.record.recording import Recording

@@ -35,7 +35,7 @@ from ecgfed.base.files import write_json
 from ecgfed.core.evaluation.ec57 import START_S
 from ecgfed.core.evaluation.ec57_flutter import FibrillationScores, compare_fibrillation
 from ecgfed.domain.beats.path import BeatOptions, cut_beats
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.record.reader import open_recording
 from ecgfed.domain.record.recording import Annotation
 from ecgfed.domain.record.wfdb_files import read_annotation

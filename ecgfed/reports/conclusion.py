@@ -11,7 +11,8 @@ from ecgfed.domain.events.certainty import by_certainty
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
-from ecgfed.domain.events.rhythm import FIBRILLATION, POSSIBLE, Rates, RhythmEpisodes, to_review
+from ecgfed.domain.events.rhythm import Rates
+from ecgfed.domain.events.rhythm_episodes import FIBRILLATION, POSSIBLE, RhythmEpisodes, to_review
 from ecgfed.domain.events.series import Series
 from ecgfed.reports.headline import FEW_INTERVALS, is_strip
 from ecgfed.reports.markup import clock, per_cent

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ecgfed.base.errors import RecordError
 from ecgfed.base.language import message
 from ecgfed.domain.events.kinds import kind_of, meaning_of
-from ecgfed.domain.events.rhythm import REVIEWER, RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import REVIEWER, RhythmEpisodes
 from ecgfed.domain.labels.edits import REFRACTORY_S, Edits, RhythmEdit
 from ecgfed.domain.labels.user_labels import NO_BEAT
 from ecgfed.reports.added_beats import with_added

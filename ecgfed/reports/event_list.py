@@ -22,7 +22,8 @@ from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
 from ecgfed.domain.events.patient_event import RECORDER, PatientEvent
-from ecgfed.domain.events.rhythm import At, RhythmEpisodes, to_review
+from ecgfed.domain.events.rhythm import At
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes, to_review
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, joined
 from ecgfed.reports.recording_parts import Drawn, ListedEvent, RecordingParts
 from ecgfed.reports.strip_selection import STRIP_S

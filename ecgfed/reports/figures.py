@@ -13,7 +13,8 @@ from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.figure import Figure, Measurement
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
 from ecgfed.domain.events.rate_episodes import BRADYCARDIA, TACHYCARDIA
-from ecgfed.domain.events.rhythm import At, RhythmEpisodes
+from ecgfed.domain.events.rhythm import At
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.reports.headline import AF, FEW_INTERVALS, STANDSTILL, is_strip, rhythms_assessed
 from ecgfed.reports.interval_table import TITLES, Overall, error_text
 from ecgfed.reports.markup import clock

@@ -10,7 +10,7 @@ from ecgfed.base.language import number, page_language, tr, tr_later, translated
 from ecgfed.base.text import safe_row
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
-from ecgfed.domain.events.rhythm import to_review
+from ecgfed.domain.events.rhythm_episodes import to_review
 from ecgfed.reports.headline import none_detected
 from ecgfed.reports.markup import NOT_ASSESSED, clock, per_cent
 from ecgfed.reports.recording_parts import RecordingParts

@@ -5,7 +5,7 @@ import numpy as np
 from ecgfed.base.language import message, tr_later
 from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.events.kinds import Kind
-from ecgfed.domain.events.rhythm import FIBRILLATION
+from ecgfed.domain.events.rhythm_episodes import FIBRILLATION
 from ecgfed.domain.signal.qrs import MIN_FS_HZ
 from ecgfed.domain.waves.delineate import P_MIN_BEATS
 from ecgfed.domain.waves.intervals import FEW_BEATS, MIN_BEATS, AverageBeat, LabelledWaves, average_beats

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.domain.events.kinds import Kind
-from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
+from ecgfed.domain.events.rhythm import LeadSegment
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.signal.pacing import Pacing
 
 

@@ -10,7 +10,8 @@ from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.patient_event import PatientEvent
-from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
+from ecgfed.domain.events.rhythm import LeadSegment
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.reports.interval_table import NormalIntervals
 from ecgfed.reports.markup import ELAPSED, PageTimes, minute_text
 from ecgfed.reports.st_trend import StTrend

@@ -6,7 +6,8 @@ from markupsafe import Markup
 
 from ecgfed.base.language import number, tr, tr_later, translated, trn
 from ecgfed.domain.events.kinds import Kind
-from ecgfed.domain.events.rhythm import REVIEWER, At, RhythmEpisodes
+from ecgfed.domain.events.rhythm import At
+from ecgfed.domain.events.rhythm_episodes import REVIEWER, RhythmEpisodes
 from ecgfed.reports.headline import pauses_text
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, PageTimes, clock, joined, per_cent, tr_markup
 from ecgfed.reports.recording_parts import RecordingParts

@@ -18,7 +18,7 @@ from ecgfed.domain.beats.extract import Windows, window_spans
 from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
 from ecgfed.domain.beats.recording_options import RecordingOptions
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.record.recording import Annotation, ReadingPool, ReadOptions, Recording, spans
 from ecgfed.domain.signal.chunked_quality import gaps_of
 from ecgfed.domain.signal.filters import BandPassed, Bridged

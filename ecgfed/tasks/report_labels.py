@@ -12,7 +12,7 @@ from ecgfed.base.language import Message, joined_message, message, messages, tr_
 from ecgfed.domain.beats.intervals import unmarked_spans
 from ecgfed.domain.beats.path import RecordingBeats
 from ecgfed.domain.events.kinds import Kind, kind_of, meaning_of, rhythm_name
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.labels.user_labels import column_names
 from ecgfed.domain.record.annotations import end_note, read_csv_annotation

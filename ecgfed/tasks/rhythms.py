@@ -14,7 +14,7 @@ from ecgfed.domain.beats.path import RecordingBeats
 from ecgfed.domain.events.beats import Beats, merged
 from ecgfed.domain.events.kinds import Kind, kind_of
 from ecgfed.domain.events.rate_episodes import rate_episodes
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.record.recording import Annotation
 from ecgfed.domain.signal.flutter import FLUTTER

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ecgfed.base.errors import OptionError, RecordError
 from ecgfed.base.text import count_of, shortened
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.record.leads import ecg_alone, lead_list
 from ecgfed.domain.record.reader import open_every_lead, open_recording
 from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording, read_options

@@ -1,7 +1,7 @@
 """Episodes that are rather not of a rhythm are possible ones, wherever a report names them."""
 
 from ecgfed.domain.events.certainty import by_certainty, episode_name
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 
 EPISODES = ((0.0, 40.0), (100.0, 130.0), (200.0, 260.0))
 

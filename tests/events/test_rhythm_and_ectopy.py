@@ -12,7 +12,8 @@ from ecgfed.domain.events.ectopy import ectopy
 from ecgfed.domain.events.find import find_events
 from ecgfed.domain.events.hours import busiest, time_bins
 from ecgfed.domain.events.kinds import Kind, kind_of, meaning_of, rhythm_name
-from ecgfed.domain.events.rhythm import RhythmEpisodes, heart_rates, normal_intervals, pauses, variability
+from ecgfed.domain.events.rhythm import heart_rates, normal_intervals, pauses, variability
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.record.recording import BEAT_SYMBOLS
 

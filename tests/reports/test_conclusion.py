@@ -13,7 +13,7 @@ from random_reports import draft_of, random_labelled, random_rules, recording_of
 
 import ecgfed
 from ecgfed.domain.events.kinds import Kind
-from ecgfed.domain.events.rhythm import REVIEWER, RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import REVIEWER, RhythmEpisodes
 from ecgfed.reports.conclusion import conclusion_draft
 from ecgfed.reports.drawing import reading_of
 from ecgfed.reports.recording_report import RecordingReport

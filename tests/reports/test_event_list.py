@@ -11,7 +11,7 @@ from ecgfed.domain.events.beats import SOON_AFTER, SOON_BEFORE, Beats, merged
 from ecgfed.domain.events.find import Events, find_events
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.patient_event import PatientEvent
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.reports.event_list import event_list, event_rows, not_listed
 from ecgfed.reports.recording_parts import Drawn, ListedEvent
 from ecgfed.reports.recording_report import RecordingReport

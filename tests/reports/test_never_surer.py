@@ -12,7 +12,8 @@ from page_cells import Cells
 from signal_rhythms import joined, recording
 
 import ecgfed
-from ecgfed.domain.events.rhythm import REVIEWER, Rates, RhythmEpisodes
+from ecgfed.domain.events.rhythm import Rates
+from ecgfed.domain.events.rhythm_episodes import REVIEWER, RhythmEpisodes
 from ecgfed.reports.conclusion import SENTENCES
 from ecgfed.reports.figures import figures
 from ecgfed.reports.folder_index import RecordingRow, cells_of

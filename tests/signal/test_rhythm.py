@@ -7,7 +7,7 @@ import pytest
 from signal_rhythms import joined, recording, rhythm
 
 from ecgfed.domain.beats.path import BeatOptions, cut_beats
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.signal.rhythm import (
     averaged,
     cell_windows,

@@ -7,7 +7,7 @@ from signal_rhythms import joined, recording, rhythm
 
 from ecgfed.domain.beats.path import BeatOptions, cut_beats
 from ecgfed.domain.beats.stream import BeatStream
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.rhythm_stream import DECIDED_WITHIN_S, RhythmStream
 

@@ -15,7 +15,7 @@ from ecgfed.domain.beats.labels import BUILT_IN
 from ecgfed.domain.events.beats import Beats, merged
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rate_episodes import rate_episodes
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.record.recording import Annotation
 from ecgfed.exports.device.predictions import Predictions

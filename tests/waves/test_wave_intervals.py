@@ -7,7 +7,7 @@ import pytest
 from waves.beats_by_rule import Beat, recorded
 
 import ecgfed
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.record.recording import Annotation
 
 NONE = RhythmEpisodes("AF or flutter", ())

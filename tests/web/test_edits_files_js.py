@@ -15,7 +15,7 @@ from random_reports import random_labelled, recording_of
 import ecgfed.web
 from ecgfed.base.errors import RecordError
 from ecgfed.base.text import visible_text
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.labels.edits import read_edits
 from ecgfed.reports.drawing import reading_of

@@ -28,7 +28,7 @@ from ecgfed.domain.beats.extract import (
 from ecgfed.domain.beats.intervals import intervals_s, unmarked_spans
 from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.beats.rr import RR_DEFAULT, check_rr_version
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.record.leads import ecg_alone
 from ecgfed.domain.record.read_options import ReadOptions
 from ecgfed.domain.record.reader import annotation_file, check_annotator, open_recording, read_annotation

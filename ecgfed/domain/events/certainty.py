@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from ecgfed.base.language import tr_later
-from ecgfed.domain.events.rhythm import POSSIBLE, RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import POSSIBLE, RhythmEpisodes
 
 #: Certainty below which an episode is called possible.
 LIKELY = 0.5

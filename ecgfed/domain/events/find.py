@@ -10,7 +10,8 @@ from ecgfed.domain.events.beats import Beats
 from ecgfed.domain.events.ectopy import Ectopy, ectopy
 from ecgfed.domain.events.hours import TimeBin, time_bins
 from ecgfed.domain.events.kinds import Kind
-from ecgfed.domain.events.rhythm import Pauses, Rates, RhythmEpisodes, Variability, heart_rates, pauses, variability
+from ecgfed.domain.events.rhythm import Pauses, Rates, Variability, heart_rates, pauses, variability
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.events.series import Series, confirmed_by_runs
 

@@ -4,7 +4,8 @@ import numpy as np
 
 from ecgfed.base.language import tr_later
 from ecgfed.domain.events.beats import Beats, merged
-from ecgfed.domain.events.rhythm import RhythmEpisodes, rated
+from ecgfed.domain.events.rhythm import rated
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.events.rules import EventRules
 
 #: What such episodes are called.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.language import tr_later
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.filters import bridge_samples, fill_gaps
 from ecgfed.domain.signal.rhythm_features import GRID_HZ, REACH_S, beat_waves, on_grid

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.language import tr_later
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.record.leads import ecg_alone
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.detectors import OURS, Detector

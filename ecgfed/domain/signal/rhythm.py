@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ecgfed.base.language import tr_later
 from ecgfed.domain.events.certainty import SHORTEST_S
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.filters import bridge_samples, fill_gaps
 from ecgfed.domain.signal.rhythm_features import GRID_HZ, NAMES, beat_waves, on_grid, window_features

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.flutter import flutter_spans
 from ecgfed.domain.signal.heartbeats import NO_BEATS_S, no_beats

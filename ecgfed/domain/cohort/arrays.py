@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +13,9 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import CohortError
+from ecgfed.base.safe_io import open_regular
 from ecgfed.domain.cohort.clients import AGAIN
+from ecgfed.domain.cohort.layout import Layout
 from ecgfed.domain.cohort.split import TEST
 
 #: The field of ``cohort.json`` that holds a digest of all its others.
@@ -37,6 +40,43 @@ def npy_header(stream: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     if any(length < 0 for length in shape):
         raise ValueError(f"shape {shape}")
     return shape, fortran, dtype
+
+
+def load_array(path: Path, layout: Layout, name: str, beats: int) -> NDArray[Any]:
+    """Return one array of a cohort's folder, read-only, whose size and type are as its layout says.
+
+    Args:
+        path: the folder.
+        layout: name -> dtype and shape of an example.
+        name: of the array.
+        beats: its length.
+
+    Raises:
+        CohortError: it is missing, damaged, or of another type or size.
+    """
+    dtype, tail = layout[name]
+    file, expected_dtype = path / f"{name}.npy", (np.dtype(dtype), (beats, *tail))
+    try:
+        with open_regular(file) as stream:  # what it claims is compared before room is made for any of it
+            shape, fortran, stored_dtype = npy_header(stream)
+            start, size = stream.tell(), file.stat().st_size
+    except FileNotFoundError:
+        raise CohortError(file, "does not exist", action=AGAIN) from None
+    except Exception as problem:  # numpy raises ValueError, EOFError, TokenError for a damaged file
+        raise CohortError(file, f"cannot be read ({problem!s:.160})", action=AGAIN) from problem
+    if (stored_dtype, shape) != expected_dtype or fortran:
+        raise CohortError(file, f"holds {stored_dtype} {shape}", f"{dtype} {expected_dtype[1]}", AGAIN)
+    stored_bytes = math.prod(shape) * stored_dtype.itemsize
+    if size - start != stored_bytes:
+        size_problem = f"cannot be read (it holds {size - start:,} bytes of numbers)"
+        raise CohortError(file, size_problem, f"{stored_bytes:,}", AGAIN)
+    if not beats:
+        return np.empty(shape, stored_dtype)
+    try:
+        array = np.memmap(file, stored_dtype, "r", start, shape)
+    except (OSError, ValueError) as problem:
+        raise CohortError(file, f"cannot be read ({problem!s:.160})", action=AGAIN) from problem
+    return array if len(tail) > 1 else np.array(array)  # beats and images stay on the disk
 
 
 def _digest(file: Path, array: NDArray[Any]) -> str:

@@ -1,6 +1,5 @@
 """The cohort: ``cohort.json`` and flat arrays, ordered by client then time, memory-mapped files or in memory."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -13,12 +12,12 @@ from numpy.typing import NDArray
 
 from ecgfed.base.errors import CohortError
 from ecgfed.base.files import read_folder_document
-from ecgfed.base.safe_io import check_labels, check_links, open_regular
+from ecgfed.base.safe_io import check_labels, check_links
 from ecgfed.base.text import count_of, listed
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, still_windows
 from ecgfed.domain.beats.labels import LabelMap
-from ecgfed.domain.cohort.arrays import check_document, check_drawn, check_hashes, npy_header
+from ecgfed.domain.cohort.arrays import check_document, check_drawn, check_hashes, load_array
 from ecgfed.domain.cohort.clients import AGAIN, FIRST_LEAD, check_excluded, check_records, check_sites, client_of
 from ecgfed.domain.cohort.clients import Client as Client
 from ecgfed.domain.cohort.layout import (
@@ -273,32 +272,6 @@ class Cohort:
         raise CohortError(self.path, f"has no client {client_id!r}", f"one of {ids}", code="unknown-patient")
 
 
-def _load_array(path: Path, layout: Layout, name: str, beats: int) -> NDArray[Any]:
-    dtype, tail = layout[name]
-    file, expected_dtype = path / f"{name}.npy", (np.dtype(dtype), (beats, *tail))
-    try:
-        with open_regular(file) as stream:  # what it claims is compared before room is made for any of it
-            shape, fortran, stored_dtype = npy_header(stream)
-            start, size = stream.tell(), file.stat().st_size
-    except FileNotFoundError:
-        raise CohortError(file, "does not exist", action=AGAIN) from None
-    except Exception as problem:  # numpy raises ValueError, EOFError, TokenError for a damaged file
-        raise CohortError(file, f"cannot be read ({problem!s:.160})", action=AGAIN) from problem
-    if (stored_dtype, shape) != expected_dtype or fortran:
-        raise CohortError(file, f"holds {stored_dtype} {shape}", f"{dtype} {expected_dtype[1]}", AGAIN)
-    stored_bytes = math.prod(shape) * stored_dtype.itemsize
-    if size - start != stored_bytes:
-        size_problem = f"cannot be read (it holds {size - start:,} bytes of numbers)"
-        raise CohortError(file, size_problem, f"{stored_bytes:,}", AGAIN)
-    if not beats:
-        return np.empty(shape, stored_dtype)
-    try:
-        array = np.memmap(file, stored_dtype, "r", start, shape)
-    except (OSError, ValueError) as problem:
-        raise CohortError(file, f"cannot be read ({problem!s:.160})", action=AGAIN) from problem
-    return array if len(tail) > 1 else np.array(array)  # beats and images stay on the disk
-
-
 def open_cohort(path: Path | str) -> Cohort:
     """Open a cohort folder.
 
@@ -314,7 +287,7 @@ def open_cohort(path: Path | str) -> Cohort:
     meta = read_folder_document(path, FILE_NAME, SCHEMA_VERSION, CohortError, what="a cohort", command="ecgfed prepare")
     layout, count, drawn, clients, labels = _document(meta, path / FILE_NAME)
     check_links(path, [f"{name}.npy" for name in layout], CohortError)
-    arrays = {name: _load_array(path, layout, name, drawn if name in DRAWN_ARRAYS else count) for name in layout}
+    arrays = {name: load_array(path, layout, name, drawn if name in DRAWN_ARRAYS else count) for name in layout}
     check_hashes(path, path / FILE_NAME, meta, arrays)
     cohort = _checked(path, meta, clients, labels, arrays)
     check_document(path / FILE_NAME, meta)

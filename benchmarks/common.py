@@ -60,7 +60,7 @@ DRAWS, INTERVAL = 2000, (0.025, 0.975)
 #: What is kept of a run and too long to print.
 _NOT_PRINTED = ("patients", "drawn", "curve", "cohort")
 #: Options that do not change a result.
-_NO_MATTER = ("workers", "collect", "known")
+_NO_MATTER = ("workers", "collect", "known", "prepare", "prefix")
 
 
 def option(*names: str, **how: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
@@ -131,6 +131,34 @@ def prepared(source: Path | None, work: Path, *, verb: str = "prepare_mitbih", *
     if found != asked:
         raise OptionError("--work", f"{folder} was prepared with {found}", str(asked), "name another folder")
     return ecgfed.open_cohort(folder)
+
+
+#: Which split of the beats a benchmark is run on; none is the random one of seed 0, which the pages have.
+SPLIT_OPTIONS = (
+    option("--split", choices=("chronological",), help="by time within each patient, in place of at random"),
+    option("--split-seed", type=int, metavar="K", help="another random split of the same beats"),
+)
+
+
+def of_split(given: argparse.Namespace) -> argparse.Namespace:
+    """Return what is asked with folders and results of its own where another split of the beats is named.
+
+    ``prepare`` has the options of ``prepared``, ``prefix`` what the keys of finished runs begin with.
+
+    Raises:
+        OptionError: a chronological split with a seed.
+    """
+    seed = given.split_seed
+    if given.split and seed is not None:
+        raise OptionError("--split-seed", "with --split", "a random split, which has a seed", code="conflict")
+    name = given.split or (f"split-{seed}" if seed else "")
+    options = {"split": given.split} if given.split else {"seed": seed} if seed else {}
+    changed = argparse.Namespace(**vars(given))
+    changed.prepare, changed.prefix = options, f"{name}/" if name else ""
+    if name:
+        changed.work = given.work / name
+        changed.results = given.results.with_name(f"{given.results.stem}-{name}.json")
+    return changed
 
 
 def trained(cohort: ecgfed.Cohort | Path, run: Path, **options: Any) -> ecgfed.Run:

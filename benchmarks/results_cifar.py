@@ -22,7 +22,7 @@ def of_models(runs: Runs, key: str) -> By_seed:
 
 
 def of_local_models(runs: Runs) -> By_seed:
-    """P-FL by seed of what clients have after their steps on the last global model, where they were scored."""
+    """P-FL expected by seed of what clients have after their steps on the last global model, where they were scored."""
     local = {seed: run["local_models"] or {} for seed, run in enumerate(runs)}
     return {seed: one["P_FL_expected"] for seed, one in local.items() if "P_FL_expected" in one}
 
@@ -42,7 +42,7 @@ def cifar(found: dict[str, Any]) -> list[str]:
         " nobody tuned,\nso this is no ranking. The copy of CIFAR-10 that it was run on has, as its README says, JPEG"
         " stand-ins for\n93 of the 60,000 images."
     )
-    columns = ("method", "seeds", "G-FL", "P-FL", "P-FL of local models")
+    columns = ("method", "seeds", "G-FL", "P-FL expected", "P-FL expected of local models")
     whole = "The papers' full protocols, one command each: [reproduce.md](reproduce.md)."
     return [said, "", *table(columns, rows), *what_came_out(found["methods"]), "", whole]
 
@@ -67,11 +67,11 @@ def what_came_out(methods: dict[str, Runs]) -> list[str]:
         "Of what Fed-RoD's paper found, with differences by seed (95%, Student's t) and the paper's accuracies (its"
         " table 2, all images, 100\nrounds) in brackets:",
         "",
-        f"- *Local models of a generic method are personal ones for free.* They are: FedAvg's have P-FL {mean(local)}"
-        f" (0.851), its global model\n  {mean(own)}: {told(local, own)}.",
+        f"- *Local models of a generic method are personal ones for free.* They are: FedAvg's have P-FL expected"
+        f" {mean(local)} (0.851), its global model\n  {mean(own)}: {told(local, own)}.",
         f"- *A balanced risk makes a better generic model.* It does: G-FL {mean(balanced)} with BSM (0.768),"
         f" {mean(plain)} with cross-entropy (0.686):\n  {told(balanced, plain)}.",
         f"- *A second head personalises at no loss for the generic model.* It does: Fed-RoD has BSM's G-FL to the bit,"
-        f" and P-FL {mean(head)} (0.864).\n  But FedAvg's local models are ahead of it here, {told(local, head)}; in"
-        " the paper it is ahead of them.",
+        f" and P-FL expected {mean(head)} (0.864).\n  But FedAvg's local models are ahead of it here,"
+        f" {told(local, head)}; in the paper it is ahead of them.",
     ]

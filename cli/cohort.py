@@ -9,9 +9,10 @@ from ecgfed.base.errors import OptionError
 
 from .cohort_report import report_cohort
 from .output import JsonOption, OverwriteOption, QuietOption
+from .reading import names
 from .reporter import Output
 
-app = typer.Typer(help="Join cohorts.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Join cohorts, or divide one anew.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("join")
@@ -48,3 +49,33 @@ def join(
     with output.reporter() as progress:
         cohort = join_cohorts(dict(sites), out, clients=clients, overwrite=overwrite, progress=progress)
     report_cohort(cohort, out, output)
+
+
+@app.command("resplit")
+def resplit(
+    cohort: Annotated[Path, typer.Argument(metavar="COHORT", help="A cohort of recordings.")],
+    out: Annotated[Path, typer.Option("--out", help="The cohort folder to make.")],
+    seed: Annotated[int | None, typer.Option(help="Seed of the new random split; default the split as it is.")] = None,
+    holdout: Annotated[
+        str | None, typer.Option(help="Client ids to keep out of training, separated by commas; default as they are.")
+    ] = None,
+    holdout_site: Annotated[
+        str, typer.Option("--holdout-site", help="Sites to keep out of training, separated by commas.")
+    ] = "",
+    overwrite: OverwriteOption = False,
+    json_output: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Divide the beats of a cohort anew: another random split, patients left out, sites left out."""
+    from ecgfed.tasks.resplit import resplit_cohort
+
+    output = Output(json_output=json_output, quiet=quiet)
+    made = resplit_cohort(
+        cohort,
+        out,
+        seed=seed,
+        holdout=None if holdout is None else names(holdout),
+        holdout_site=names(holdout_site),
+        overwrite=overwrite,
+    )
+    report_cohort(made, out, output)

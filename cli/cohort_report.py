@@ -141,6 +141,10 @@ def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
         pairs = listed([f"{client}:{name}" for client, name in missing], NAMED)
         rest = " (--json has them all)" if len(missing) > NAMED else ""
         warn(f"{len(missing)} of {summary['cells']} (client, class) pairs have no test beat: {pairs}{rest}")
+    if late := summary["cells_without_train"]:
+        pairs = listed([f"{client}:{name}" for client, name in late], NAMED)
+        rest = " (--json has them all)" if len(late) > NAMED else ""
+        warn(f"{len(late)} (client, class) pairs have test beats and none to train on: {pairs}{rest}")
     if summary["one_class"]:
         warn(f"clients with one class only: {listed(summary['one_class'], NAMED)}")
     if summary["no_test"]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ecgfed.base.errors import OptionError
 from ecgfed.base.text import count_of, listed
 
 from .options import (
@@ -45,6 +46,10 @@ def evaluate_command(
         str | None,
         typer.Option(metavar="NAMES", help="Also auroc, auprc or both, as auroc,auprc: one class against the rest."),
     ] = None,
+    held_out: Annotated[
+        bool,
+        typer.Option("--held-out", help="Score the global model on the patients that the cohort holds out, all beats."),
+    ] = False,
     every_table: Annotated[bool, typer.Option("--all", help="Print every table.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="A new folder for the files; default RUN/evaluation-SPLIT, made anew each time.")
@@ -60,6 +65,28 @@ def evaluate_command(
     from ecgfed.tasks.evaluate import evaluate
 
     output = Output(json_output=json_output, quiet=quiet)
+    if held_out:
+        for name, given in (("--out", out), ("--personal", personal), ("--metrics", metrics)):
+            if given is not None:
+                raise OptionError(name, "with --held-out", "one of them", code="conflict")
+        from ecgfed.tasks.evaluate_held_out import evaluate_held_out
+
+        with output.reporter() as progress:
+            scores = evaluate_held_out(
+                run_path,
+                cohort=cohort_path,
+                protocol=protocol,
+                leave_out=leave_out,
+                method=method,
+                net=net,
+                workers=workers,
+                progress=progress,
+            )
+        if json_output:
+            print_json(scores.to_dict())
+        elif not quiet:
+            _print_held_out(scores)
+        return
     with output.reporter() as progress:
         scores = evaluate(
             run_path,
@@ -101,15 +128,40 @@ def _print(scores: "Scores") -> None:
     if not_scored:
         note(f"Not scored, because of {scores.results[0]['leave_out']}: {count_of(not_scored, 'beat')}.")
     rows = [
-        [name, scores.written("scores", name), scores.written("scores_truth", name), QUESTIONS[name]]
+        [name, scores.with_interval("scores", name), scores.with_interval("scores_truth", name), QUESTIONS[name]]
         for name in SCENARIOS
     ]
     console.print(table(["macro-F1", "all classes", "in truth", "what is asked"], rows))
     note("All classes: those in truth or prediction, scikit-learn's default; in truth: those that are there.")
+    if scores.interval("T_p") is not None:
+        seeds = " and seeds" if len(scores.results) > 1 else ""
+        note(f"In brackets: 95% confidence interval, patients{seeds} drawn with replacement.")
     if "metrics" in scores.results[0]:
         _print_metrics(scores)
     if "per_site" in scores.results[0]:
         _print_sites(scores)
+
+
+def _print_held_out(scores: "Scores") -> None:
+    """Print the global model's scores on patients left out, and those of each of them."""
+    from ecgfed.core.evaluation.result import with_spread
+
+    first = scores.results[0]
+    note(
+        f"{count_of(first['beats'], 'beat')} of {count_of(first['patients'], 'patient')} who took no part in training."
+    )
+    titles = {"T_g": "all their beats together", "T_p_global": "mean over patients"}
+    rows: list[list[str | int]] = [
+        [title, scores.with_interval("scores", name), scores.with_interval("scores_truth", name)]
+        for name, title in titles.items()
+    ]
+    console.print(table(["macro-F1 of the global model", "all classes", "in truth"], rows))
+    served = scores.rows("per_patient", "client", "beats", "global_f1")
+    worst = sorted(served, key=lambda row: sum(value or 0.0 for value in row[1][1]))[:WORST]
+    lines: list[list[str | int]] = [[name, int(beats[0] or 0), with_spread(f1)] for name, (beats, f1) in worst]
+    console.print(table(["patient", "beats", "global F1"], lines, title="per patient, worst first"))
+    if len(served) > WORST:
+        note(f"({len(served) - WORST} more in held-out.json)")
 
 
 def _print_metrics(scores: "Scores") -> None:
@@ -135,17 +187,18 @@ def _print_metrics(scores: "Scores") -> None:
 def _print_sites(scores: "Scores") -> None:
     """Print a row for each site, with the F1 of AAMI's ectopic classes where these are classes."""
     from ecgfed.core.evaluation.result import with_spread
+    from ecgfed.core.runs.intervals import interval_text
 
     classes = {name for name, _ in scores.rows("per_class", "class")}
     ectopic = {name: title for name, title in (("S", "SVEB F1"), ("V", "VEB F1")) if {"S", "V"} <= classes}
     by_class = [f"global_f1_{name}" for name in ectopic]
     worst_patient = {row["site"]: row["worst_patient"] or "-" for row in scores.results[0]["per_site"]}
-    rows: list[list[str | int]] = [
-        [site, int(patients[0] or 0), int(beats[0] or 0), *map(with_spread, of), f"{worst_patient[site]}"]
-        for site, (patients, beats, *of) in scores.rows(
-            "per_site", "site", "patients", "beats", "global_f1", *by_class, "personal_f1", "worst_f1"
-        )
-    ]
+    names = ("global_f1", *by_class, "personal_f1", "worst_f1")
+    rows: list[list[str | int]] = []
+    for site, (patients, beats, *of) in scores.rows("per_site", "site", "patients", "beats", *names):
+        ends = [scores.interval("per_site", name, site) for name in names]
+        written = map(interval_text, map(with_spread, of), ends)
+        rows.append([site, int(patients[0] or 0), int(beats[0] or 0), *written, f"{worst_patient[site]}"])
     columns = ["site", "patients", "beats", "global F1", *ectopic.values(), "personal F1", "worst F1", "of patient"]
     console.print(table(columns, rows, title="per site"))
     of_ectopic = f", {' and '.join(ectopic.values())}" if ectopic else ""
@@ -154,11 +207,11 @@ def _print_sites(scores: "Scores") -> None:
 
 def _print_scenarios(scores: "Scores") -> None:
     rows = [
-        ["T_l, mean of patients' own", scores.written("T_l_clients"), scores.written("scores_truth", "T_l_clients")],
-        ["T_p of the global model", scores.written("T_p_global"), scores.written("scores_truth", "T_p_global")],
+        [title, scores.with_interval(name), scores.with_interval("scores_truth", name)]
+        for title, name in (("T_l, mean of patients' own", "T_l_clients"), ("T_p of the global model", "T_p_global"))
     ]
     rows += [
-        [f"T_p with the {name}", scores.written("T_p_variants", name), "-"]
+        [f"T_p with the {name}", scores.with_interval("T_p_variants", name), "-"]
         for name in scores.results[0]["T_p_variants"]
     ]
     console.print(table(["macro-F1", "all classes", "in truth"], rows, title="beside the four scenarios"))
@@ -168,14 +221,18 @@ def _print_accuracies(scores: "Scores") -> None:
     """Accuracies, how evenly patients are served, and the local models beside the personal ones."""
     local = scores.results[0]["local_models"]
     names = {
-        "P_FL_split": "P-FL, own beats",
-        "P_FL_reweighted": "P-FL by class mix",
-        "P_FL_expected": "by mix, pool evened",
+        "P_FL_split": "P-FL split",
+        "P_FL_reweighted": "P-FL reweighted",
+        "P_FL_expected": "P-FL expected",
         "drift": "drift",
     }
-    rows = [["G-FL", scores.written("accuracies", "G_FL"), *["-"] * bool(local)]]
+    rows = [["G-FL", scores.with_interval("accuracies", "G_FL"), *["-"] * bool(local)]]
     rows += [
-        [title, scores.written("accuracies", key), *([scores.written("local_models", key)] if local else [])]
+        [
+            title,
+            scores.with_interval("accuracies", key),
+            *([scores.with_interval("local_models", key)] if local else []),
+        ]
         for key, title in names.items()
     ]
     console.print(table(["accuracy", "personal models", *["local models"] * bool(local)], rows))
@@ -186,21 +243,23 @@ def _print_accuracies(scores: "Scores") -> None:
     if local:
         fairness["local model's F1"] = ("local_models", "fairness", "personal_f1")
     columns = ("mean", "std", "worst_decile", "worst")
-    rows = [[title, *(scores.written(*path, column) for column in columns)] for title, path in fairness.items()]
+    rows = [[title, *(scores.with_interval(*path, column) for column in columns)] for title, path in fairness.items()]
     console.print(table(["over patients", "mean", "std", "worst tenth", "worst"], rows))
     if local:
-        values = ", ".join(f"{name} {scores.written('local_models', name)}" for name in ("T_p", "T_r", "T_l"))
+        values = ", ".join(f"{name} {scores.with_interval('local_models', name)}" for name in ("T_p", "T_r", "T_l"))
         note(f"Local models as personal ones: {values}.")
 
 
 def _print_classes(scores: "Scores") -> None:
     from ecgfed.core.evaluation.result import with_spread
+    from ecgfed.core.runs.intervals import interval_text
 
     names = ("beats", "predicted", "sensitivity", "positive_predictivity", "f1")
     rows = []
     for name, (beats, predicted, *shares) in scores.rows("per_class", "class", *names):
         counts = [with_spread(beats, 0), with_spread(predicted, 0)]
-        rows.append([name, *counts, *map(with_spread, shares)])
+        ends = [scores.interval("per_class", column, name) for column in names[2:]]
+        rows.append([name, *counts, *map(interval_text, map(with_spread, shares), ends)])
     present, empty = without_zero_rows(rows)
     console.print(
         table(["class", "beats", "predicted", "Se", "+P", "F1"], present, title="the model for everybody, per class")

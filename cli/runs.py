@@ -12,7 +12,7 @@ from .options import LeaveOutOption, RunArgument, ScoredSplitOption
 from .output import JsonOption, OverwriteOption, QuietOption, console, key_values, note, print_json, table, warn
 
 if TYPE_CHECKING:
-    from ecgfed.core.runs.compare import ComparedPatients, ComparedRun, RunComparison
+    from ecgfed.core.runs.comparison import ComparedPatients, ComparedRun, RunComparison
     from ecgfed.core.runs.summary import RunDescription, RunProgress, RunRow, Speed
 
 app = typer.Typer(no_args_is_help=True, help="List trained runs, show one, or compare some.", rich_markup_mode=None)
@@ -180,9 +180,30 @@ def _print_comparison(comparison: "RunComparison") -> None:
         heads = ["against A", "better", "same", "worse", "mean", "largest gain", "largest loss"]
         rows = [_patient_row(f"{names[row.run]}, {MODEL_LABELS[row.model]}", row) for row in comparison.patients]
         console.print(table(heads, rows, title="patients, by macro-F1 on their own beats"))
+        _print_differences(comparison)
     for letter, run in zip(names, comparison.runs, strict=True):
         for line in run.notes:
             note(f"{letter} {line}")
+
+
+def _print_differences(comparison: "RunComparison") -> None:
+    """Print how certain the mean differences over patients are."""
+    from ecgfed.core.runs.compared_tables import MODEL_LABELS, ends_text, letters
+
+    names, rows = letters(len(comparison.runs)), []
+    for row in comparison.patients:
+        if row.interval is not None and row.corrected_p is not None:
+            p = "<0.001" if row.corrected_p < 0.001 else f"{row.corrected_p:.3f}"
+            rows.append(
+                [f"{names[row.run]}, {MODEL_LABELS[row.model]}", f"{row.mean:+.3f}", ends_text(row.interval), p]
+            )
+    if rows:
+        console.print()
+        console.print(table(["against A", "mean", "95% CI", "p (Holm)"], rows, title="mean difference over patients"))
+        note("CI: patients and seeds drawn with replacement. p: the two runs' scores of patients exchanged at random,")
+        note(f"corrected for {count_of(len(rows), 'row')} (Holm).")
+    if any(run.differences for run in comparison.runs):
+        note("Intervals of 'less A's' hold together (Bonferroni).")
 
 
 def _named(run: "ComparedRun") -> str:

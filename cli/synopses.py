@@ -47,7 +47,11 @@ SYNOPSES = {
     "detect": ("Find the R peaks of recordings.", "ecgfed detect mitdb --out peaks"),
     "ec57": ("Score beat annotations by ANSI/AAMI EC57.", "ecgfed ec57 mitdb --test qrs --test-folder peaks"),
     "convert": ("Write a recording as a WFDB record.", "ecgfed convert holter.edf --out records"),
-    "cohort": ("Join cohorts.", ""),
+    "cohort": ("Join cohorts, or divide one anew.", ""),
+    "cohort resplit": (
+        "Divide a cohort's beats anew, or leave patients out.",
+        "ecgfed cohort resplit mitbih --seed 1 --out mitbih-1",
+    ),
     "cohort join": ("Join cohorts into one federation of sites.", "ecgfed cohort join mitbih svdb --out both"),
     "runs": ("List runs, show one, or compare some.", ""),
     "runs list": ("List the runs below a folder.", "ecgfed runs list runs"),

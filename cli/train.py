@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from ecgfed.core.runs.run import Run
 
 
-@takes_options("options", TrainConfig, insert={"seed": ("seeds", "set_", "config")}, complete={"method": method_names})
+@takes_options(
+    "options",
+    TrainConfig,
+    insert={"seed": ("seeds", "split_seeds", "set_", "config")},
+    complete={"method": method_names},
+)
 def train_command(
     cohort: Annotated[Path, typer.Argument(metavar="COHORT", help="A cohort made by 'ecgfed prepare'.")],
     *,
@@ -30,6 +35,10 @@ def train_command(
     options: TrainConfig,
     seeds: Annotated[
         str | None, typer.Option(help="Several seeds, such as 0,1,2: a run each, in OUT/seed-0 and so on.")
+    ] = None,
+    split_seeds: Annotated[
+        str | None,
+        typer.Option(help="Seeds of random splits, such as 0,1,2: all of it on each, in OUT/split-0 and so on."),
     ] = None,
     set_: SetOption = None,
     config: Annotated[
@@ -64,34 +73,41 @@ def train_command(
         "overwrite": overwrite,
         "workers": workers,
     }
-    several = _seeds(seeds, out)
+    several, splits = _seeds(seeds, out), _seeds(split_seeds, out, "--split-seeds") or []
+    if splits and several is None:
+        several = [options.given_values().get("seed", 0)]
+        arguments.pop("seed", None)
     output = Output(json_output=json_output, quiet=quiet)
     with graceful_stop(quiet=quiet) as stop, output.reporter() as progress:
         if several is None or out is None:
             runs = [train(cohort, out, progress=progress, should_stop=stop.requested, **arguments)]
         else:
+            arguments["split_seeds"] = splits
             runs = train_seeds(cohort, several, out, progress=progress, should_stop=stop.requested, **arguments)
     if stop.code is not None:
-        _exit_if_interrupted(runs, several, cohort, out, stop.code)
+        _exit_if_interrupted(runs, several, splits, cohort, out, stop.code)
     _report(runs, out, output)
 
 
-def _seeds(text: str | None, out: Path | None) -> list[int] | None:
+def _seeds(text: str | None, out: Path | None, option: str = "--seeds") -> list[int] | None:
     if text is None:
         return None
     if out is None:
-        raise OptionError("--seeds", "without --out", "a folder for the runs")
+        raise OptionError(option, "without --out", "a folder for the runs")
     return seeds_of(text)
 
 
-def _exit_if_interrupted(runs: list["Run"], seeds: list[int] | None, cohort: Path, out: Path | None, code: int) -> None:
+def _exit_if_interrupted(
+    runs: list["Run"], seeds: list[int] | None, splits: list[int], cohort: Path, out: Path | None, code: int
+) -> None:
     """Say how to go on where a session ended before its last round; raises SystemExit."""
     run = runs[-1]
     rounds = run.store.rounds()
-    if rounds >= run.plan.rounds and len(runs) == len(seeds or runs):
+    if rounds >= run.plan.rounds and len(runs) == len(seeds or runs) * max(1, len(splits)):
         return
     again = f"ecgfed train {shlex.quote(str(cohort))} --out {shlex.quote(str(out or run.path))} --resume"
     again += f" --seeds {','.join(map(str, seeds))}" if seeds else ""
+    again += f" --split-seeds {','.join(map(str, splits))}" if splits else ""
     again += _own_code(run)
     line = f"ecgfed: stopped after round {rounds} of {run.plan.rounds}, saved; go on with: {again}"
     stderr.print(line, highlight=False, markup=False, soft_wrap=True)

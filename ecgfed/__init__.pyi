@@ -31,6 +31,7 @@ from .tasks.detect import detect as detect
 from .tasks.ec57 import Ec57Scores as Ec57Scores
 from .tasks.ec57 import score_ec57 as score_ec57
 from .tasks.evaluate import evaluate as evaluate
+from .tasks.evaluate_held_out import evaluate_held_out as evaluate_held_out
 from .tasks.export import export as export
 from .tasks.inspect import Inspection as Inspection
 from .tasks.inspect import inspect_recording as inspect_recording
@@ -60,6 +61,7 @@ from .tasks.report_folder import report_folder as report_folder
 from .tasks.report_run import report_run as report_run
 from .tasks.reproduce import reproduce as reproduce
 from .tasks.reproduce_result import Reproduction as Reproduction
+from .tasks.resplit import resplit_cohort as resplit_cohort
 from .tasks.serve import ServedWork as ServedWork
 from .tasks.serve import serve as serve
 from .tasks.sweep import sweep as sweep

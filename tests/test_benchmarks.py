@@ -200,7 +200,7 @@ def test_a_finished_run_of_another_cohort_is_refused(common: ModuleType, cohort_
 
 def test_a_diverging_trial_is_a_result_and_another_error_is_none(cohort_path: Path, tmp_path: Path) -> None:
     run = load_script(ROOT / "benchmarks" / "table1" / "run.py")
-    cohort, given = open_cohort(cohort_path), argparse.Namespace(known=False)
+    cohort, given = open_cohort(cohort_path), argparse.Namespace(known=False, prefix="")
     run.RUNS = tmp_path / "runs.json"
 
     def diverges() -> dict[str, object]:
@@ -223,3 +223,19 @@ def test_a_diverging_trial_is_a_result_and_another_error_is_none(cohort_path: Pa
     run.known_or_made(cohort, given, "tune/FedAvg/0/0", lambda: {"settings": {"lr": 9}, "scores": scores})
     with pytest.raises(RunError, match="remove that run"):
         run.tuned(cohort, given, "FedAvg")
+
+
+def test_another_split_has_folders_and_results_of_its_own(common: ModuleType, tmp_path: Path) -> None:
+    """Nothing that is on the pages, of the random split of seed 0, is written over."""
+    asked = {"work": tmp_path, "results": tmp_path / "results.json", "split": None, "split_seed": None}
+
+    def of(**changed: object) -> tuple[object, ...]:
+        found = common.of_split(argparse.Namespace(**{**asked, **changed}))
+        return found.prepare, found.prefix, found.work.name, found.results.name
+
+    assert of() == of(split_seed=0) == ({}, "", tmp_path.name, "results.json")
+    by_time = ({"split": "chronological"}, "chronological/", "chronological", "results-chronological.json")
+    assert of(split="chronological") == by_time
+    assert of(split_seed=2) == ({"seed": 2}, "split-2/", "split-2", "results-split-2.json")
+    with pytest.raises(OptionError, match="split-seed"):
+        of(split="chronological", split_seed=2)

@@ -3,13 +3,15 @@
 FedGate and GRP-FED stand there once more with 60 passes.
 
     python benchmarks/flagship/run.py --source MITDB --work DIR [--seeds 0 1 2] [--only FedGate]
+        [--split chronological | --split-seed K]
 
 Each method as ``ecgfed train`` runs it with its defaults; FedAvg with the same server step, its answer kept to the
 classes that the patient has in training; and FedGate without RR intervals, as the papers' nets are. The simple personal
 answers beside the gated one are made from the global model of FedGate's run, of 20 passes and of 60: nothing else is
 trained. Scores are on test beats; FedGate was changed after some of them had been read (docs/decisions/0042 and 0054).
 T_g over rounds is on validation beats. Every finished run is in ``runs.json`` beside this file; what is there is not
-run again. Two of them are of FedGate as it was before docs/decisions/0054, and stand in no table.
+run again; with another split of the beats their keys begin with it, and so do the results in a file of their own. Two
+of them are of FedGate as it was before docs/decisions/0054, and stand in no table.
 """
 
 import argparse
@@ -26,7 +28,9 @@ from common import (
     OF_ITS_MODEL,
     OF_LONGER,
     SAME_SERVER,
+    SPLIT_OPTIONS,
     benchmark,
+    of_split,
     option,
     prepared,
     print_table,
@@ -80,10 +84,11 @@ def measured(cohort: Cohort, given: argparse.Namespace, name: str, seed: int) ->
 
 
 def main(given: argparse.Namespace) -> None:
-    cohort = prepared(given.source, given.work, by="record")
+    given = of_split(given)
+    cohort = prepared(given.source, given.work, by="record", **given.prepare)
     rows = {
         name: [
-            remembered(RUNS, f"{name}/{seed}", partial(measured, cohort, given, name, seed), cohort)
+            remembered(RUNS, f"{given.prefix}{name}/{seed}", partial(measured, cohort, given, name, seed), cohort)
             for seed in given.seeds
         ]
         for name in given.only
@@ -115,4 +120,5 @@ if __name__ == "__main__":
         option("--seeds", nargs="+", type=int, default=[0, 1, 2]),
         option("--only", nargs="+", default=list(METHODS), choices=list(METHODS)),
         option("--workers", type=int, default=None),
+        *SPLIT_OPTIONS,
     )

@@ -1,6 +1,7 @@
 """Table 1 of GRP-FED on the 46 MIT-BIH clients: eight methods, ours and simple personal answers, tuned alike.
 
     python benchmarks/table1/run.py --source MITDB --work DIR [--stage tune] [--only METHOD ...] [--workers 1]
+        [--split chronological | --split-seed K]
 
 By record, 12 classes, windows without RR intervals as in the paper, the recipe's local work (4 steps of 16 beats).
 Stages:
@@ -18,7 +19,8 @@ The simple personal answers are made from FedAvg's models of three seeds. Every 
 ``runs.json`` beside this file at once, with what ``figures.py`` draws; what is there is not run again, and a stage goes
 on where it was stopped. ``--known`` trains nothing: it writes the results of what is finished, and which rows are not.
 ``--only`` trains some methods, so that several processes share the work, ``--first`` the first seeds of each; neither
-writes results.
+writes results. With another split of the beats all of it, the tuning too, is of that split; its runs' keys begin with
+it, and its results are in a file of their own.
 """
 
 import argparse
@@ -32,9 +34,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import (
+    SPLIT_OPTIONS,
     benchmark,
     check_cohort,
     known_runs,
+    of_split,
     of_spread,
     option,
     prepared,
@@ -108,7 +112,7 @@ def measured(
 ) -> dict[str, Any] | None:
     """Train and score one run, or read what is known of it (see ``known_or_made``)."""
     trial = f"{settings['beta']:g}" if stage == "beta" else ROWS[name].trials.index(settings)
-    key = f"{stage}/{name}/{trial}/{seed}"
+    key = f"{given.prefix}{stage}/{name}/{trial}/{seed}"
 
     def make() -> dict[str, Any]:
         run = trained_run(cohort, given.work / key.replace("/", "_"), stage, name, settings, seed)
@@ -268,7 +272,7 @@ def as_printed(cohort: Cohort, given: argparse.Namespace) -> Iterator[dict[str, 
         return {"rounds": run.plan.rounds, **summary(scored(run, local_models=False, workers=given.workers))}
 
     for name in PRINTED:
-        keys = [f"printed/{name}/{seed}" for seed in range(3)]
+        keys = [f"{given.prefix}printed/{name}/{seed}" for seed in range(3)]
         found = [known_or_made(cohort, given, key, partial(make, name, seed)) for seed, key in enumerate(keys)]
         runs = [run for run in found if run]
         done = [run for run in runs if "stopped" not in run]
@@ -307,7 +311,8 @@ def unfinished(results: dict[str, Any]) -> Iterator[str]:
 
 
 def main(given: argparse.Namespace) -> None:
-    cohort = prepared(given.source, given.work, by="record")
+    given = of_split(given)
+    cohort = prepared(given.source, given.work, by="record", **given.prepare)
     results: dict[str, Any] = {"trials": {name: tuned(cohort, given, name) for name in given.only}}
     for stage in STAGES[1 : STAGES.index(given.stage) + 1]:
         if stage in ("beta", "printed"):
@@ -342,4 +347,5 @@ if __name__ == "__main__":
         option("--first", type=int, metavar="N", help="of each method no more than N seeds"),
         option("--workers", type=int, default=1),
         option("--known", action="store_true", help="train nothing, write the results of finished runs"),
+        *SPLIT_OPTIONS,
     )

@@ -5,8 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from ecgfed.base.text import shortened
-from ecgfed.core.runs.compare import RunComparison, compare_runs, pair_patients
+from ecgfed.core.runs.compare import compare_runs, pair_patients
 from ecgfed.core.runs.compared_tables import MODEL_LABELS, class_heads, class_rows, letters, main_rows, settings_text
+from ecgfed.core.runs.comparison import RunComparison
 from ecgfed.core.runs.document import finished_rounds, read_document
 from ecgfed.core.runs.history import HISTORY, read_lines
 from ecgfed.core.runs.seeds import run_folders

@@ -23,9 +23,12 @@ from ecgfed.core.methods.own_losses import LOSS_PIN, is_loaded
 from ecgfed.core.personal.apply import personal_of
 from ecgfed.core.personal.registry import personal_by_name
 from ecgfed.core.runs.document import read_document
+from ecgfed.core.runs.draws import write_draws
 from ecgfed.core.runs.evaluations import SCHEMA_VERSION
 from ecgfed.core.runs.history import read_history
+from ecgfed.core.runs.intervals import Draws
 from ecgfed.core.runs.run import Run
+from ecgfed.core.runs.seed_names import name_of_seed
 from ecgfed.core.runs.seeds import check_same
 from ecgfed.domain.cohort.cohort import Cohort, held_in_memory
 from ecgfed.domain.cohort.split import SPLIT_NAMES
@@ -100,10 +103,10 @@ def evaluate(
         check_new_folder(Path(out), overwrite=overwrite)
     if len(runs) > 1:
         _check_all(runs, cohort)
-    results, predictions = [], []
+    results, predictions, draws = [], [], []
     for single_run in runs:
         collector = PredictionCollector()
-        with _run_locked(single_run) if out is None else nullcontext():
+        with run_locked(single_run) if out is None else nullcontext():
             opened, state = cohort_of(single_run, cohort), single_run.state()
             personal_model, fitter = personal_of(single_run, personal)
             trains = is_loaded(str(getattr(single_run.method.settings, "risk", "")), single_run.meta.get(LOSS_PIN))
@@ -137,12 +140,13 @@ def evaluate(
             }
             folder = _folder(single_run, split, leave_out, personal_model) if out is None else Path(out)
             if out is not None and len(runs) > 1:
-                folder = folder / single_run.path.name
-            _write(folder, single_run, result, progress)
+                folder = folder / name_of_seed(single_run.path)
+            _write(folder, single_run, result, collector.draws, progress)
             progress.note(f"Wrote {folder}.")
             results.append(result)
             predictions.append(collector.columns())
-    return Scores(tuple(results), tuple(predictions))
+            draws.append(collector.draws)
+    return Scores(tuple(results), tuple(predictions), tuple(draws))
 
 
 def _check_all(runs: Sequence[Run], cohort: Cohort | Path | str | None) -> None:
@@ -156,7 +160,7 @@ def _check_all(runs: Sequence[Run], cohort: Cohort | Path | str | None) -> None:
 
 
 @contextmanager
-def _run_locked(run: Run) -> Iterator[None]:
+def run_locked(run: Run) -> Iterator[None]:
     """Hold the run's lock while it is scored; raises LockedError, and RunError if another run has replaced it."""
     with locked(run.path, shared=True):
         if read_document(run.path).identity != run.identity:
@@ -170,10 +174,11 @@ def _folder(run: Run, split: str, leave_out: str, personal: str) -> Path:
     return run.path / f"evaluation-{split}{without}{suffix}"
 
 
-def _write(folder: Path, run: Run, result: Mapping[str, Any], progress: ProgressReporter) -> None:
+def _write(folder: Path, run: Run, result: Mapping[str, Any], draws: Draws, progress: ProgressReporter) -> None:
     with replacing_folder(folder, overwrite=True) as partial:
         identity = {"schema_version": SCHEMA_VERSION, "run_identity": run.identity}
         write_json(partial / "scores.json", {**identity, **result, "run": run.path.resolve().name})
+        write_draws(partial, draws)
         write_text(partial / "per_patient.csv", _csv(result["per_patient"]))
         write_text(partial / "per_class.csv", _csv(result["per_class"]))
         if "per_site" in result:

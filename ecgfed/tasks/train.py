@@ -18,10 +18,11 @@ from ecgfed.core.methods.settings import Settings, make_settings
 from ecgfed.core.nets.net_source import net_source
 from ecgfed.core.runs.own_functions import OWN_FUNCTIONS, OwnFunctions
 from ecgfed.core.runs.run import FILE_NAME, Run, create_run, extend_run, lengths_of, open_run
-from ecgfed.core.runs.seeds import seed_folder
-from ecgfed.domain.cohort.cohort import Cohort
+from ecgfed.core.runs.seeds import seed_folder, split_folder
+from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.tasks.opening import PassedNet, opened_cohort, warn_if_unpinned
 from ecgfed.tasks.progress import SILENT, Messages, ProgressReporter
+from ecgfed.tasks.resplit import resplit_cohort
 from ecgfed.tasks.run_folder import RunFolder, run_folder
 from ecgfed.tasks.session import run_session
 from ecgfed.tasks.train_options import SettingValue, build_method_and_plan, default_out, own_net, resolve_options
@@ -112,6 +113,7 @@ def train_seeds(
     seeds: Sequence[int],
     out: Path | str,
     *,
+    split_seeds: Sequence[int] = (),
     executor: Executor | None = None,
     progress: ProgressReporter = SILENT,
     should_stop: Callable[[], bool] = lambda: False,
@@ -119,10 +121,14 @@ def train_seeds(
 ) -> list[Run]:
     """Train once per seed into ``OUT/seed-N``; ``evaluate`` then returns mean and standard deviation.
 
+    With ``split_seeds`` all of that for each split of the same beats, into ``OUT/split-K/seed-N``.
+
     Args:
         cohort: an opened cohort, or its folder.
         seeds: distinct seeds.
         out: the folder of the runs. With ``resume``, finished seeds are skipped and missing ones are started.
+        split_seeds: seeds of random splits (``resplit_cohort``), each written to ``OUT/split-K/cohort``; default the
+            cohort's own split alone.
         executor: any ``concurrent.futures.Executor`` trains the seeds, each a task of its own (docs/executors.md).
         progress: as in ``train``.
         should_stop: as in ``train``; with an executor, called after each seed.
@@ -138,9 +144,21 @@ def train_seeds(
         True
     """
     out = Path(out)
-    valid = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in seeds)
-    if not valid or not seeds or len(set(seeds)) < len(seeds):
-        raise OptionError("seeds", f"{seeds!r}", "distinct whole numbers, 0 or more")
+    for name, numbers in (("seeds", seeds), ("split_seeds", split_seeds)):
+        valid = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in numbers)
+        if not valid or len(set(numbers)) < len(numbers) or not (numbers or name == "split_seeds"):
+            raise OptionError(name, f"{numbers!r}", "distinct whole numbers, 0 or more")
+    runs: list[Run] = []
+    for number in split_seeds:
+        folder = split_folder(out, number)
+        split = _of_split(cohort, folder / "cohort", number, options)
+        progress.note(f"Split {number}, {split_seeds.index(number) + 1} of {len(split_seeds)}:")
+        each = {**options, "executor": executor, "progress": progress, "should_stop": should_stop}
+        runs += train_seeds(split, seeds, folder, **each)  # type: ignore[arg-type]  # as they came
+        if should_stop():
+            break
+    if split_seeds:
+        return runs
     for first, second in (("seed", "seeds"), ("resume", "overwrite")):
         if options.get(first) not in (None, False) and (second == "seeds" or options.get(second)):
             raise OptionError(f"{param(first)} and {param(second)}", "both given", "one of them", code="conflict")
@@ -152,7 +170,6 @@ def train_seeds(
             action = f"pass {param('resume=True')} or {param('overwrite=True')}"
             raise OptionError("out", f"{out} holds {', '.join(taken)}", "none of these", action, code="exists")
     opened = opened_cohort(cohort, executor)
-    runs: list[Run] = []
     folders = [seed_folder(out, seed) for seed in seeds]
     resumed = [bool(options.get("resume")) and (folder / FILE_NAME).is_file() for folder in folders]
     arguments = [{**options, "resume": on, "seed": seed} for seed, on in zip(seeds, resumed, strict=True)]
@@ -173,6 +190,14 @@ def train_seeds(
         if should_stop():
             break
     return runs
+
+
+def _of_split(cohort: Cohort | Path | str, folder: Path, seed: int, options: Mapping[str, object]) -> Cohort:
+    """Return a cohort with the split of a seed, from ``folder`` where a resumed training finds it."""
+    if options.get("resume") and folder.is_dir():
+        return open_cohort(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    return resplit_cohort(cohort, folder, seed=seed, overwrite=bool(options.get("overwrite")))
 
 
 def _train_elsewhere(cohort: Path, folder: Path, options: dict[str, object]) -> Messages:

@@ -24,7 +24,7 @@ from support import (
 from ecgfed.core.evaluation.scenarios import evaluate
 from ecgfed.core.runs.run import open_run
 
-FILES = {"scores.json", "per_patient.csv", "per_class.csv", "learning_curves.png"}
+FILES = {"scores.json", "per_patient.csv", "per_class.csv", "learning_curves.png", "resampled.npz"}
 SCENARIOS = ["T_g", "T_p", "T_r", "T_l", "T_p_global", "T_l_clients"]
 
 

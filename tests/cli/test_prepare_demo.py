@@ -64,7 +64,7 @@ def test_who_is_held_out_is_counted_by_prepare_and_by_train(ecgfed: Command, tmp
 
 def test_a_line_names_some_and_counts_the_rest(ecgfed: Command, tmp_path: Path) -> None:
     """In MIT-BIH 28 pairs have no test beat; --json has all of them."""
-    many = ("--patients", 12, "--minutes", 0.5, "--split", "chronological", "--workers", 1)
+    many = ("--patients", 18, "--minutes", 0.5, "--split", "chronological", "--workers", 1)
     missing = json.loads(ecgfed("prepare", "demo", "--out", tmp_path / "j", "--json", *many).out)["cells_without_test"]
     assert len(missing) > 6, "the test needs a cohort with more"
     said = ecgfed("prepare", "demo", "--out", tmp_path / "c", *many)

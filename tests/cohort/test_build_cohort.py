@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import wfdb
 from conftest import PATIENTS, write_record
 from record_files import cut, flip_byte
 from refusals import refuses
@@ -117,17 +118,26 @@ def test_several_records_of_one_patient_are_one_client(records: Path, tmp_path: 
     cohort = open_cohort(tmp_path / "c")
     (client,) = cohort.clients
     assert (client.patient, client.records) == ("Ann", ("p1", "p3"))
-    assert "".join(cohort.classes[i] for i in cohort.label) == PATIENTS["p1"] + PATIENTS["p3"]
-    assert cohort.record.tolist() == [0] * 60 + [1] * 55
-    assert cohort.split.tolist() == [0] * 83 + [1] * 9 + [2] * 23  # 115 beats: 23 test, 9.2 of the rest valid
-    # Intervals do not reach from one recording into the other.
+    # 115 beats, 60 in p1: the last 23 test, from beat 32 of p3 on; before a gap of 6 s the 9.2 of the rest are valid
+    at_s = wfdb.rdann(str(records / "p3"), "atr").sample / 360
+    valid = np.flatnonzero(at_s <= at_s[32] - 6)[-9:]
+    train = np.flatnonzero(at_s <= at_s[valid[0]] - 6)
+    kept = [*train, *valid, *range(32, 55)]
+    symbols = PATIENTS["p1"] + "".join(PATIENTS["p3"][i] for i in kept)
+    assert "".join(cohort.classes[i] for i in cohort.label) == symbols
+    assert cohort.record.tolist() == [0] * 60 + [1] * len(kept)
+    assert cohort.split.tolist() == [0] * (60 + len(train)) + [1] * 9 + [2] * 23
+    assert cohort.meta["records"][1]["excluded"]["beats"]["excluded"] == {"split_gap": 55 - len(kept)}
+    # Intervals reach neither from one recording into the other, nor across a gap.
+    firsts = np.cumsum([0, 60, len(train), 9])
+    lasts = np.array([*firsts[1:], len(symbols)]) - 1
     rr = dict(zip(RR_NAMES[version], cohort.rr.T, strict=True))
     if version == 2:
-        assert np.flatnonzero(rr["void_next"]).tolist() == [59, 114]
-        assert np.flatnonzero(rr["void_previous"]).tolist() == [0, 60]
+        assert np.flatnonzero(rr["void_next"]).tolist() == lasts.tolist()
+        assert np.flatnonzero(rr["void_previous"]).tolist() == firsts.tolist()
         return
-    assert cohort.rr[59, 1] == cohort.rr[59, 0]
-    assert cohort.rr[60, 0] == cohort.rr[60, 1]
+    assert (cohort.rr[lasts, 1] == cohort.rr[lasts, 0]).all()
+    assert (cohort.rr[firsts, 0] == cohort.rr[firsts, 1]).all()
 
 
 def test_a_patient_without_a_beat_of_any_class_is_left_out_and_named(tmp_path: Path) -> None:

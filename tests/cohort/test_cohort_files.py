@@ -136,6 +136,7 @@ def test_the_summary_by_hand(tmp_path: Path) -> None:
         "classes_per_client": 1.5,
         "cells": 3,
         "cells_without_test": [["a", "V"], ["b", "S"]],
+        "cells_without_train": [],
         "one_class": ["b"],
         "no_test": ["b"],
         "holdout": ["b"],

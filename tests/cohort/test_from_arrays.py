@@ -117,6 +117,33 @@ def test_a_chronological_split_and_a_given_one() -> None:
     assert not (ecgfed.cohort_from_arrays(X, Y, CLIENT, split=[0] * 90, valid_share=0).split == VALID).any()
 
 
+def test_times_order_a_chronological_split_and_leave_a_gap() -> None:
+    """At 0, 1, ..., 19 in any order: 0 to 11 train, 12 in a gap, 13 and 14 valid, 15 in a gap, 16 to 19 test."""
+    time = np.random.default_rng(1).permutation(20)
+    table = {"x": np.arange(40.0)[:, None], "at": np.tile(time, 2), "who": np.repeat([0, 1], 20)}
+    cohort = ecgfed.cohort_from_arrays(table, np.arange(40) % 2, "who", "chronological", time="at", gap=2.0)
+    at = table["at"][cohort.sample]
+    for client in cohort.clients:
+        of = [sorted(at[cohort.rows(client, part)].tolist()) for part in (TRAIN, VALID, TEST)]
+        assert of == [list(range(12)), [13, 14], [16, 17, 18, 19]]
+    assert (cohort.meta["left_over"], cohort.meta["in_gap"], cohort.meta["split_gap"]) == (4, 4, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("time", {"time": np.arange(90.0)}),
+        ("time", {"split": "chronological", "time": np.arange(89.0)}),
+        ("time", {"split": "chronological", "time": np.full(90, np.nan)}),
+        ("gap", {"split": "chronological", "gap": 1.0}),
+        ("gap", {"split": "chronological", "time": np.arange(90.0), "gap": -1.0}),
+    ],
+)
+def test_times_that_cannot_be_used_are_refused(name: str, options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match=name):
+        ecgfed.cohort_from_arrays(X, Y, CLIENT, **options)
+
+
 def test_a_common_test_set_is_drawn_to_each_clients_mix() -> None:
     label = np.concatenate([np.repeat([0, 1], [30, 10]), np.repeat([0, 1], [5, 15]), np.tile([0, 1], 40), [0, 1]])
     client = np.concatenate([np.full(40, 0), np.full(20, 1), np.full(80, -1), [-1, -1]])

@@ -18,7 +18,7 @@ from ecgfed.device import classifier, predictions
 from ecgfed.domain.beats import blocks, context, path
 from ecgfed.domain.beats.blocks import windows_by_blocks
 from ecgfed.domain.beats.path import BeatOptions, cut_beats
-from ecgfed.domain.cohort import build
+from ecgfed.domain.cohort import record_beats
 from ecgfed.domain.record import reader
 from ecgfed.domain.record.recording import ReadOptions
 from ecgfed.domain.signal import beat_slopes, chunked_quality, findings
@@ -39,7 +39,7 @@ def by_blocks(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(beat_slopes, "CHUNK_S", 13.7)
     monkeypatch.setattr(predicting, "_AT_ONCE", 17)
     monkeypatch.setattr(predictions, "_AT_ONCE", 23)
-    monkeypatch.setattr(build, "_AT_ONCE", 11)
+    monkeypatch.setattr(record_beats, "_AT_ONCE", 11)
     monkeypatch.setattr(blocks, "_IN_CONTEXT", 29)
     for function in (chunked_quality.quality_of, chunked_quality.spikes_of):
         monkeypatch.setitem(function.__kwdefaults__, "chunk_s", 12.0)

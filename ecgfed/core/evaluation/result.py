@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from ecgfed.base.errors import OptionError
 from ecgfed.base.text import count_of
 from ecgfed.core.evaluation.tables import Columns, columns_of, stacked, to_frame
+from ecgfed.core.runs.intervals import Draws, Interval, interval, interval_text, over_seeds
+from ecgfed.core.runs.seed_names import name_of_seed
 from ecgfed.domain.cohort.layout import EXAMPLE_WORDS
 
 if TYPE_CHECKING:
@@ -40,10 +42,12 @@ class Scores:
         results: one JSON-ready result per seed, see ``ecgfed.core.evaluation.scenarios.evaluate``, with additional
             ``run``, ``method``, ``split``, ``round``, ``protocol`` and ``leave_out``.
         predicted: the predictions of each seed as columns; empty if they are not known.
+        draws: the scores of each seed when patients are drawn with replacement; empty if they are not known.
     """
 
     results: tuple[Mapping[str, Any], ...]
     predicted: tuple[Columns, ...] = field(default=(), compare=False)
+    draws: tuple[Draws, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if not self.results:
@@ -51,11 +55,12 @@ class Scores:
 
     def __repr__(self) -> str:
         several = f" of {len(self.results)} seeds" if len(self.results) > 1 else ""
-        return f"Scores({self.split}{several}: {', '.join(f'{k} {self.written(k)}' for k in SCENARIOS)})"
+        names = [name for name in SCENARIOS if name in self.results[0]["scores"]]
+        return f"Scores({self.split}{several}: {', '.join(f'{k} {self.written(k)}' for k in names)})"
 
     @property
     def split(self) -> str:
-        """``test`` or ``valid``."""
+        """``test``, ``valid`` or, of ``evaluate_held_out``, ``held-out``."""
         return str(self.results[0]["split"])
 
     @property
@@ -153,7 +158,7 @@ class Scores:
 
     @property
     def _names(self) -> list[str]:
-        return [PurePath(str(result["run"])).name for result in self.results]
+        return [name_of_seed(PurePath(str(result["run"]))) for result in self.results]
 
     def each(self, *path: str) -> list[float]:
         """Return a score of every seed: ``each("scores_truth", "T_g")``; a single name is a scenario.
@@ -182,6 +187,22 @@ class Scores:
         """Return a score as text: ``0.841``, with several seeds ``0.855 ± 0.015``."""
         return with_spread(self.each(*path))
 
+    def interval(self, *path: str) -> Interval | None:
+        """Return the 95% confidence interval of a score, see ``each``, over patients, and over seeds where several.
+
+        ``interval("per_class", "f1", "V")`` is of a row of a table. None where there is none: with a single patient, a
+        score that patients' scores do not make up, or scores that ``evaluate`` did not return.
+        """
+        keys = ("scores", *path) if len(path) == 1 else path
+        each = [of[keys] for of in self.draws if keys in of and len(of[keys])]
+        if not each or len(each) < len(self.results):
+            return None
+        return interval(over_seeds(each, [str(PurePath(str(result["run"])).parent) for result in self.results]))
+
+    def with_interval(self, *path: str) -> str:
+        """Return a score as text with its interval: ``0.841 (0.802 to 0.876)``."""
+        return interval_text(self.written(*path), self.interval(*path))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result, JSON-ready; for several seeds, all results, and means and deviations of the scenarios."""
         if len(self.results) == 1:
@@ -189,9 +210,18 @@ class Scores:
         return {
             "seeds": [dict(result) for result in self.results],
             **{
-                kind: {name: {"mean": self.mean(kind, name), "std": self.std(kind, name)} for name in SCENARIOS}
+                kind: {
+                    name: {"mean": self.mean(kind, name), "std": self.std(kind, name)}
+                    for name in SCENARIOS
+                    if name in self.results[0][kind]
+                }
                 for kind in ("scores", "scores_truth")
             },
+            "intervals": [
+                {"score": list(path), "low": ends[0], "high": ends[1]}
+                for path in (self.draws[0] if self.draws else ())
+                if (ends := self.interval(*path)) is not None
+            ],
         }
 
     def rows(self, table: str, key: str, *names: str) -> list[tuple[str, list[list[float | None]]]]:

@@ -1,7 +1,7 @@
 """The GRP-FED paper's scenarios (section 4.1): global test, personalisation, generalisation, local test."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,9 @@ from ecgfed.base.errors import CohortError
 from ecgfed.core.evaluation.accuracies import accuracy, even_accuracy, expected_accuracy, reweighted_accuracy, spread
 from ecgfed.core.evaluation.local_models import local_models
 from ecgfed.core.evaluation.metrics import Metric, MetricValue, measure
+from ecgfed.core.evaluation.patient_scores import PatientScores
 from ecgfed.core.evaluation.predict import Predictor
+from ecgfed.core.evaluation.score_draws import score_draws
 from ecgfed.core.evaluation.scores import class_table, confusion, harmonic_mean, macro_f1
 from ecgfed.core.evaluation.tables import PredictionCollector
 from ecgfed.core.federation.data import TrainingData, training_data
@@ -19,30 +21,10 @@ from ecgfed.core.federation.state import State
 from ecgfed.core.methods.models import Pipeline
 from ecgfed.core.personal.apply import PersonalModels
 from ecgfed.core.personal.base import Personal
+from ecgfed.core.runs.intervals import Resampled, interval
 from ecgfed.core.runs.run import Run
 from ecgfed.domain.cohort.cohort import Client, Cohort
 from ecgfed.domain.cohort.split import TRAIN
-
-
-@dataclass(frozen=True)
-class PatientScores:
-    """Confusion matrices and metrics of a client's personal model.
-
-    Attributes:
-        client: id of the client.
-        personal: the personal model on the patient's beats, (classes, classes).
-        pool: the personal model on all patients' beats.
-        global_: the global model on the patient's beats.
-        mix: (classes,) class distribution of the patient's training beats.
-        metrics: model, ``personal`` or ``global`` -> metric -> its value on the patient's beats.
-    """
-
-    client: str
-    personal: NDArray[np.int64]
-    pool: NDArray[np.int64]
-    global_: NDArray[np.int64]
-    mix: NDArray[np.float64]
-    metrics: Mapping[str, Mapping[str, MetricValue]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -58,6 +40,20 @@ class _Pool:
     predictor: Predictor
     everyone: NDArray[np.float32]
     metrics: Mapping[str, Metric]
+    resampled: Resampled
+    owned: tuple[NDArray[np.int64], NDArray[np.int64]]  # (owned beats,) their indices and the numbers of their patients
+
+    def on_drawn(self, labels: NDArray[np.int64]) -> Mapping[str, NDArray[np.float64]]:
+        """Return scores on the beats of drawn patients of a model that gives these labels (beats,)."""
+        rows, owner = self.owned
+        truth, predicted, classes = self.truth[rows], labels[rows], len(self.cohort.classes)
+        shape = (self.resampled.counts.shape[1], classes)
+        parts = ((truth == predicted, truth), (None, truth), (None, predicted))
+        counts = [
+            np.bincount(owner * classes + of, weights=which, minlength=shape[0] * classes).reshape(shape)
+            for which, of in parts
+        ]
+        return self.resampled.by_class_of(np.stack(counts))
 
     def indices_of(self, client: Client) -> NDArray[np.int64]:
         """Return the indices of the client's beats in the pool; clients of an image cohort share test images."""
@@ -79,6 +75,7 @@ class _Pool:
             confusion(self.truth, labels, classes),
             confusion(truth, on_own["global"].argmax(1), classes),
             counts / max(1, counts.sum()),
+            self.on_drawn(labels) if len(indices) else {},
             {kind: measure(self.metrics, truth, of) for kind, of in on_own.items()},
         )
 
@@ -117,7 +114,7 @@ def evaluate(
         leave_out: beats excluded from scoring, ``nothing`` or ``poor-quality``.
         personal: how personal models are derived from the global model; None: those of the method.
         metrics: computed besides, by name.
-        collector: receives the predictions of the global and the personal models.
+        collector: receives the predictions of the global and the personal models, and the scores of drawn patients.
 
     Returns:
         JSON-ready: ``scores`` and ``scores_truth`` (T_g, T_p, T_r, T_l, T_l_clients, and T_p_global: mean macro-F1 of
@@ -126,7 +123,9 @@ def evaluate(
         ``local_models`` (the same scores with local models as personal ones, or None), ``per_class``, ``per_patient``,
         ``confusion`` (the global model on the pool) and ``confusion_personal`` (personal models on each patient's
         beats), rows truth; ``beats``, ``left_out`` (beats), ``accuracy``; of a joined cohort ``per_site``; with
-        metrics ``metrics`` (see ``metric_summary``). Patients without beats are not counted.
+        metrics ``metrics`` (see ``metric_summary``); ``intervals``, 95% confidence intervals of scores over patients:
+        ``score``, the keys that lead to it, or a table, its column and row, ``low`` and ``high``. Patients without
+        beats are not counted.
 
     Raises:
         CohortError: the split has no beats.
@@ -157,6 +156,10 @@ def evaluate(
     matrix = confusion(pool.truth, pool.everyone.argmax(1), len(cohort.classes))
     locals_ = _local_scores(run, state, pool, generic, workers) if local and len(generic) == len(patients) else []
     on_pool = measure(pool.metrics, pool.truth, pool.everyone)
+    draws = score_draws(patients, locals_, variants, cohort)
+    if collector is not None:
+        collector.draws |= draws
+    found = {path: interval(values) for path, values in draws.items()}
     return {
         "scores": _scenario_means(macro_f1(matrix, "any"), patients, "any"),
         "scores_truth": _scenario_means(macro_f1(matrix, "truth"), patients, "truth"),
@@ -178,6 +181,9 @@ def evaluate(
         ),
         **({"metrics": metric_summary(on_pool, patients, cohort.classes)} if on_pool else {}),
         **({"per_site": site_rows(patients, cohort)} if cohort.sites else {}),
+        "intervals": [
+            {"score": list(path), "low": ends[0], "high": ends[1]} for path, ends in found.items() if ends is not None
+        ],
         "confusion": matrix.tolist(),
         "confusion_personal": np.sum([patient.personal for patient in patients], axis=0).tolist(),
     }
@@ -204,7 +210,11 @@ def _open_pool(
     client_states = (run.client_state(state, client.index) for client in cohort.federation)
     everyone = predictor.probabilities(run.method.global_model(state.server, client_states, protocol))
     truth = cohort.label[rows].astype(np.int64)
-    return _Pool(cohort, split, leave_out, data, rows, truth, predictor, everyone, metrics)
+    mine = [cohort.usable(cohort.rows(client, split), leave_out) for client in cohort.federation]
+    mine = [np.searchsorted(rows, of) for of in mine if len(of)]
+    owned = np.concatenate(mine), np.repeat(np.arange(len(mine)), [len(of) for of in mine])
+    of_draws = Resampled(len(mine))
+    return _Pool(cohort, split, leave_out, data, rows, truth, predictor, everyone, metrics, of_draws, owned)
 
 
 def _local_scores(run: Run, state: State, pool: _Pool, clients: list[Client], workers: int) -> list[PatientScores]:

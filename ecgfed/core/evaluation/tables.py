@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ecgfed.base.extras import require
 from ecgfed.core.federation.data import BeatTimes
+from ecgfed.core.runs.intervals import Draws
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +20,7 @@ class PredictionCollector:
     """Collects the predictions of an evaluation, patient by patient."""
 
     def __init__(self) -> None:
+        self.draws: Draws = {}  # the scores when patients are drawn with replacement
         self._parts: list[Columns] = []
 
     def add(

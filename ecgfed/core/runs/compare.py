@@ -5,150 +5,30 @@ A folder with several seeds counts as one run: its numbers are means over the se
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ecgfed.base.errors import OptionError, RunError, param
 from ecgfed.base.text import count_of
+from ecgfed.core.runs.comparison import (
+    MODELS,
+    PARTS,
+    SCORES,
+    ComparedClass,
+    ComparedPatients,
+    ComparedRun,
+    PairedPatients,
+    RunComparison,
+)
 from ecgfed.core.runs.document import RunDocument, read_document
 from ecgfed.core.runs.evaluations import LEFT_OUT, SPLITS, Evaluation, command, read_evaluation
+from ecgfed.core.runs.intervals import LEVEL, drawn, holm, interval, over_seeds, paired_p
 from ecgfed.core.runs.seeds import run_folders
 from ecgfed.core.runs.summary import progress_of
-
-#: The scores compared, by their names in ``scores.json``.
-SCORES = ("T_g", "T_p", "T_r", "T_l")
-#: The parts of a run that hold settings.
-PARTS = ("settings", "plan", "net")
-#: The model used for a patient: the personal or the global one.
-MODELS = ("personal", "global")
-
-
-#: Keys of the JSON form that differ from the attribute names.
-_JSON_KEYS = {
-    "finished_rounds": "rounds_done",
-    "same_cohort": "one_cohort",
-    "specific_settings": "own",
-    "model": "answer",
-}
-
-
-@dataclass(frozen=True)
-class ComparedRun:
-    """One run of a comparison, or a folder of seeds.
-
-    Attributes:
-        run: its folder, as passed.
-        seeds: number of runs.
-        method: its method.
-        finished_rounds: finished rounds; minimum over seeds.
-        rounds: planned rounds.
-        passes: over the training beats, or None if the history lacks them.
-        scored_round: the evaluated round, or None; minimum over seeds.
-        protocol: global model of a method without one, or None.
-        scores: macro-F1 by name (``SCORES``), or None if the run was not evaluated on the split.
-        worst_tenth: for each of ``MODELS``, mean macro-F1 of the worst tenth of patients (at least one).
-        spread: names as in ``scores`` and ``worst_tenth``, and ``SITE MODEL`` -> sample standard deviation over seeds;
-            empty for one run.
-        notes: remarks on the scores, each with a command that helps.
-        sites: of a joined cohort: site -> for each of ``MODELS``, macro-F1 as of ``Evaluation.sites``.
-    """
-
-    run: str
-    seeds: int
-    method: str
-    finished_rounds: int
-    rounds: int
-    passes: float | None
-    scored_round: int | None
-    protocol: str | None
-    scores: dict[str, float | None] | None
-    worst_tenth: dict[str, float] | None
-    spread: dict[str, float]
-    notes: tuple[str, ...]
-    sites: dict[str, dict[str, float | None]]
-
-
-@dataclass(frozen=True)
-class ComparedClass:
-    """F1 of the global model on one class for each run in order, None if a run has no value.
-
-    ``beats`` is None if the runs were not scored on the same beats.
-    """
-
-    name: str
-    beats: int | None
-    f1: tuple[float | None, ...]
-
-
-@dataclass(frozen=True)
-class ComparedPatients:
-    """Patients' scores with one run compared to the first.
-
-    Attributes:
-        run: index of the run in the comparison, 1 or more.
-        model: one of ``MODELS``.
-        better: patients whose macro-F1 is higher than with the first run.
-        same: patients whose macro-F1 is the same.
-        worse: patients whose macro-F1 is lower.
-        mean: mean difference over patients.
-        largest_gain: patient and difference, or None.
-        largest_loss: patient and difference, or None.
-    """
-
-    run: int
-    model: str
-    better: int
-    same: int
-    worse: int
-    mean: float
-    largest_gain: tuple[str, float] | None
-    largest_loss: tuple[str, float] | None
-
-
-@dataclass(frozen=True)
-class PairedPatients:
-    """Every patient's macro-F1 with the first run and with another one.
-
-    Attributes:
-        run: index of the other run in the comparison, 1 or more.
-        model: one of ``MODELS``.
-        scores: patient, score with the first run, score with the other, for patients in both.
-    """
-
-    run: int
-    model: str
-    scores: tuple[tuple[str, float, float], ...]
-
-
-@dataclass(frozen=True)
-class RunComparison:
-    """Comparison of runs.
-
-    Attributes:
-        split: ``valid`` or ``test``.
-        leave_out: beats excluded from scoring, ``nothing`` or ``poor-quality``.
-        same_cohort: whether all were trained on the same cohort.
-        runs: in the order passed.
-        differing: part of the run (``settings``, ``plan``, ``net``) -> setting that all runs have and that differs ->
-            value of each run.
-        specific_settings: for each run, the settings that another run lacks.
-        classes: scores per class of evaluated runs, without classes that no run saw or predicted.
-        patients: for each evaluated run after the first, if that was evaluated too.
-    """
-
-    split: str
-    leave_out: str
-    same_cohort: bool
-    runs: tuple[ComparedRun, ...]
-    differing: dict[str, dict[str, tuple[Any, ...]]]
-    specific_settings: tuple[dict[str, Any], ...]
-    classes: tuple[ComparedClass, ...]
-    patients: tuple[ComparedPatients, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return a JSON-ready dictionary; some keys have older names than the attributes."""
-        return asdict(self, dict_factory=lambda items: {_JSON_KEYS.get(key, key): value for key, value in items})
 
 
 @dataclass(frozen=True)
@@ -167,9 +47,23 @@ class _Side:
         }
         return {key: of[0] if all(value == of[0] for value in of) else of for key, of in merged.items()}
 
+    def draws(self, score: str) -> NDArray[np.float64]:
+        """Return a score when patients, and seeds, are drawn with replacement; empty where that is not known."""
+        each = [of for result in self.evaluations if (of := result.draws.get(("scores", score))) is not None]
+        return over_seeds(each, self.splits) if each and len(each) == len(self.evaluations) else np.empty(0)
+
+    @property
+    def splits(self) -> list[str]:
+        """The split of the beats that each of the seeds was trained on."""
+        return [document.fingerprint for document in self.documents]
+
+    def each_f1(self, model: str) -> list[Mapping[str, float]]:
+        """Return patient -> macro-F1 with one of ``MODELS``, of each seed."""
+        return [getattr(result, f"{model}_f1") for result in self.evaluations]
+
     def f1(self, model: str) -> dict[str, float]:
         """Return patient -> macro-F1 with one of ``MODELS``, mean over seeds."""
-        tables: list[Mapping[str, float]] = [getattr(result, f"{model}_f1") for result in self.evaluations]
+        tables = self.each_f1(model)
         patients = [patient for patient in (tables or [{}])[0] if all(patient in table for table in tables)]
         return {patient: statistics.fmean(table[patient] for table in tables) for patient in patients}
 
@@ -194,10 +88,12 @@ def compare_runs(
     documents = [document for side in sides for document in side.documents]
     excluded = next((document.held_out for document in documents if document.held_out is not None), None)
     first = documents[0]
+    first_cohorts = {document.fingerprint for document in sides[0].documents}  # one for each split of the beats
     different_cohorts = [
         document
-        for document in documents
-        if document.fingerprint != documents[0].fingerprint or document.held_out not in (None, excluded)
+        for side in sides
+        for document in side.documents
+        if {of.fingerprint for of in side.documents} != first_cohorts or document.held_out not in (None, excluded)
     ]
     if different_cohorts and not any_cohort:
         actual = f"was trained on another cohort than {first.path} (fingerprints or held-out clients differ)"
@@ -210,7 +106,7 @@ def compare_runs(
         split,
         leave_out,
         not different_cohorts,
-        tuple(_run(side, split, leave_out) for side in sides),
+        _with_differences([_run(side, split, leave_out) for side in sides], sides if not different_cohorts else []),
         {name: _differing(of) for name, of in parts.items()},
         tuple(
             {
@@ -222,7 +118,7 @@ def compare_runs(
             for number in range(len(sides))
         ),
         _classes(sides),
-        tuple(map(_change, _pairs(sides))),
+        _with_p_values([(_change(pair), pair) for pair in _pairs(sides)], sides),
     )
 
 
@@ -284,6 +180,7 @@ def _run(side: _Side, split: str, leave_out: str) -> ComparedRun:
             site: {model: at_sites[f"{site} {model}"][0] for model in MODELS}
             for site in (side.evaluations[0].sites if side.evaluations else ())
         },
+        {name: ends for name in SCORES if (ends := interval(side.draws(name))) is not None},
     )
 
 
@@ -325,6 +222,42 @@ def pair_patients(paths: Sequence[Path], split: str = "test", leave_out: str = "
     """Pair every patient's scores of the first run with those of each other run; raises as ``compare_runs``."""
     _check(paths, split, leave_out)
     return _pairs([_side(path, split, leave_out) for path in paths])
+
+
+def _with_differences(runs: list[ComparedRun], sides: list[_Side]) -> tuple[ComparedRun, ...]:
+    """Add the intervals of differences from the first run, of runs that were scored on the same patients."""
+    first = {name: sides[0].draws(name) for name in SCORES} if sides else {}
+    level = 1 - (1 - LEVEL) / max(1, len(SCORES) * (len(runs) - 1))
+    for number, side in enumerate(sides[1:], start=1):
+        changes = {name: side.draws(name) for name in SCORES}
+        same = sides[0].f1("personal").keys() == side.f1("personal").keys()
+        differences = {
+            name: ends
+            for name, values in changes.items()
+            if same and len(values) and len(first[name]) and (ends := interval(values - first[name], level)) is not None
+        }
+        runs[number] = replace(runs[number], differences=differences)
+    return tuple(runs)
+
+
+def _with_p_values(
+    rows: list[tuple[ComparedPatients, PairedPatients]], sides: list[_Side]
+) -> tuple[ComparedPatients, ...]:
+    """Add interval, p value and its correction for all rows."""
+    found = []
+    for row, pair in rows:
+        tables = [sides[0].each_f1(pair.model), sides[pair.run].each_f1(pair.model)]
+        names = [name for name, _, _ in pair.scores]
+        means = np.array([after - before for _, before, after in pair.scores])
+        before, after = (
+            over_seeds([np.array([f1[name] for name in names])[drawn(len(names))].mean(1) for f1 in of], side.splits)
+            for of, side in zip(tables, (sides[0], sides[pair.run]), strict=True)
+        )
+        ends = interval(after - before) if len(names) > 1 else None
+        found.append(replace(row, interval=ends, p_value=paired_p(means) if len(names) > 1 else None))
+    tested = [row.p_value for row in found if row.p_value is not None]
+    corrected = iter(holm(tested))
+    return tuple(row if row.p_value is None else replace(row, corrected_p=next(corrected)) for row in found)
 
 
 def _pairs(sides: list[_Side]) -> list[PairedPatients]:

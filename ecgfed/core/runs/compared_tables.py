@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from string import ascii_uppercase
 
-from ecgfed.core.runs.compare import SCORES, ComparedRun, RunComparison
+from ecgfed.core.runs.comparison import SCORES, ComparedRun, RunComparison
+from ecgfed.core.runs.intervals import Interval, interval_text
 
 #: Labels of the models in the tables.
 MODEL_LABELS = {"personal": "own model", "global": "everybody's"}
@@ -37,7 +38,13 @@ def main_rows(comparison: RunComparison, none: str = "-") -> list[list[str]]:
     protocols = [run.protocol for run in runs]
     if len({protocol for protocol in protocols if protocol}) > 1:
         rows.append(["global answer", *(protocol or "-" for protocol in protocols)])
-    scores = [[name, *(_spread(run, run.scores, name, none) for run in runs)] for name in SCORES]
+    scores = []
+    for name in SCORES:
+        written = [_spread(run, run.scores, name, none) for run in runs]
+        ends = [run.intervals.get(name) for run in runs]
+        scores.append([name, *map(interval_text, written, ends)])
+        if any(name in run.differences for run in runs):
+            scores.append([f"{name} less A's", *(ends_text(run.differences.get(name)) for run in runs)])
     worst = [
         [f"worst tenth, {label}", *(_spread(run, run.worst_tenth, model, none) for run in runs)]
         for model, label in MODEL_LABELS.items()
@@ -52,6 +59,11 @@ def main_rows(comparison: RunComparison, none: str = "-") -> list[list[str]]:
         for model, label in MODEL_LABELS.items()
     ]
     return [*rows, *scores, *worst, *sites, *(lowest if sites else ())]
+
+
+def ends_text(ends: Interval | None) -> str:
+    """Format the interval of a difference; ``-`` for None."""
+    return "-" if ends is None else f"{ends[0]:+.3f} to {ends[1]:+.3f}"
 
 
 def _at_site(run: ComparedRun, site: str, model: str) -> dict[str, float | None]:

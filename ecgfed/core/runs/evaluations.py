@@ -9,6 +9,8 @@ from ecgfed.base.errors import RunError
 from ecgfed.base.files import read_json
 from ecgfed.base.plugins import names_code
 from ecgfed.core.runs.document import RunDocument, typed
+from ecgfed.core.runs.draws import read_draws
+from ecgfed.core.runs.intervals import Draws
 
 FILE_NAME = "scores.json"
 #: Version of ``scores.json`` from which it names the scored run; versions 0.1 and 0.2 wrote no version.
@@ -41,6 +43,7 @@ class Evaluation:
         global_f1: macro-F1 of the global model on them.
         sites: of a joined cohort: site -> ``personal``, mean macro-F1 of its patients' models, and ``global``, macro-F1
             of the global model on its beats; None for a site without scored beats.
+        draws: T_g, T_p, T_r and T_l when patients are drawn with replacement; {} where the evaluation is older.
     """
 
     round: int
@@ -50,6 +53,7 @@ class Evaluation:
     personal_f1: dict[str, float]
     global_f1: dict[str, float]
     sites: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    draws: Draws = field(default_factory=dict)
 
 
 def folder_name(split: str, leave_out: str = "nothing") -> str:
@@ -134,6 +138,7 @@ def read_evaluation(run: RunDocument, split: str, leave_out: str = "nothing") ->
             }
             for row in rows_of({"per_site": [], **result}, "per_site", file, again)
         },
+        read_draws(file.parent),
     )
 
 

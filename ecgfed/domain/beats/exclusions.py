@@ -23,6 +23,7 @@ REASONS: dict[str, tuple[str, str]] = {
         tr_later("in noise before the first or after the last QRS complex"),
         tr_later("see 'ecgfed inspect'"),
     ),
+    "split_gap": ("in the gap before a later part of the split", ""),
     "not_training": ("that are no training beat of the first lead", ""),
     "removed": (tr_later("that a reviewer removed"), ""),
     "poor_lead": (tr_later("of leads half of whose beats lie in stretches of poor quality"), ""),

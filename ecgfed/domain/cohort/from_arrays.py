@@ -17,7 +17,16 @@ from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.domain.cohort.deal import append_clients, split_client
 from ecgfed.domain.cohort.layout import EXAMPLE, MAX_AXES
 from ecgfed.domain.cohort.partition import NOBODY
-from ecgfed.domain.cohort.split import SPLIT_KINDS, SPLIT_NAMES, TEST, TEST_SHARE, TRAIN, VALID_SHARE
+from ecgfed.domain.cohort.split import (
+    IN_GAP,
+    SPLIT_KINDS,
+    SPLIT_NAMES,
+    TEST,
+    TEST_SHARE,
+    TRAIN,
+    VALID_SHARE,
+    split_by_time,
+)
 from ecgfed.domain.cohort.writer import CohortWriter
 
 #: Parameter of the examples in messages, where others are in small letters.
@@ -34,6 +43,8 @@ def cohort_from_arrays(
     classes: Sequence[str | int] | None = None,
     out: Path | str | None = None,
     *,
+    time: ArrayLike | str | None = None,
+    gap: float = 0.0,
     seed: int = 0,
     test_share: float = TEST_SHARE,
     valid_share: float = VALID_SHARE,
@@ -44,18 +55,22 @@ def cohort_from_arrays(
     Args:
         X: (N, ...) examples of any shape, an array, tensor or list: uint8 as it is, other whole numbers as int64, the
             rest as float32. Or a ``torch.utils.data.Dataset`` of (example, label) pairs; then ``y`` is None. Or a table
-            of columns, a mapping, a Hugging Face ``Dataset`` or a data frame; then ``y``, ``client`` and ``split`` may
-            be names of columns, and the one other column holds the examples (of a data frame all others are features).
+            of columns, a mapping, a Hugging Face ``Dataset`` or a data frame; then ``y``, ``client``, ``split`` and
+            ``time`` may be names of columns, and the one other column holds the examples (of a data frame all others
+            are features).
         y: (N,) labels, whole numbers or texts.
         client: (N,) the client of each example, whole numbers or texts that can be file names. -1 stands for nobody: in
             the split ``test`` such examples are a test set common to all clients, each of whom is scored on a part of
             it drawn to the client's own mix of classes; other ones are left out.
         split: (N,) ``train``, ``valid`` or ``test``, or 0, 1 or 2; without any ``valid``, ``valid_share`` of each
             client's training examples become so. Or how to divide each client's examples: ``random`` (default),
-            stratified by class, or ``chronological``, in the order of ``X``.
+            stratified by class, or ``chronological``, in the order of ``time``, or of ``X`` without it.
         classes: the classes, in order: names of the numbers 0, 1, ... in ``y``, or the texts or numbers that ``y``
             holds; default the sorted values of ``y``.
         out: folder to write the cohort into; default in memory, where it is as long as you keep it.
+        time: (N,) when each example was taken, in any unit, for ``split="chronological"``.
+        gap: least time between examples of different parts of a client's chronological split, in the unit of ``time``.
+            Examples between them are left out of the cohort.
         seed: decides what is drawn.
         test_share: of each client's examples, for the test, where ``split`` does not name it.
         valid_share: of what the test leaves, for validation.
@@ -74,14 +89,20 @@ def cohort_from_arrays(
     for name, share in (("test_share", test_share), ("valid_share", valid_share)):
         if not 0.0 <= share <= 0.9:
             raise OptionError(name, f"{share}", "0 to 0.9")
-    values, labels, owners, parts = _columns(X, y, client, split)
+    values, labels, owners, parts, times = _columns(X, y, client, split, time)
     examples = _examples(values)
+    taken = _times(times, gap, parts, len(examples))
     label, names = _labels(labels, classes, len(examples))
     owner, ids = _clients(owners, len(examples))
-    divided = _split(parts, label, owner, len(ids), seed=seed, shares=(test_share, valid_share))
+    shares = (test_share, valid_share)
+    if taken is None:
+        divided = _split(parts, label, owner, len(ids), seed=seed, shares=shares)
+    else:
+        divided = _split_by_time(taken, gap, owner, len(ids), shares)
+    owner = np.where(divided == IN_GAP, NOBODY, owner)
     _check_parts(owner, divided, ids)
     form = (str(examples.dtype), examples.shape[1:])
-    left = int(((owner == NOBODY) & (divided != TEST)).sum())
+    left = int(((owner == NOBODY) & (divided != TEST)).sum())  # those in gaps included
     kind = parts if isinstance(parts, str) else "random" if parts is None else "given"
     meta = {
         "kind": "arrays",
@@ -92,6 +113,7 @@ def cohort_from_arrays(
         "units": "as given",
         "normalised": False,
         "split": kind,
+        **({} if taken is None else {"split_gap": gap, "in_gap": int((divided == IN_GAP).sum())}),
         "seed": seed,
         "partition": None,
         "left_over": left,
@@ -117,14 +139,14 @@ def cohort_from_arrays(
     return open_cohort(Path(out))
 
 
-def _columns(X: object, y: object, client: object, split: object) -> tuple[object, object, object, object]:  # noqa: N803
-    """Return examples, labels, clients and split, out of a table or a ``Dataset`` where they are in one."""
+def _columns(X: object, y: object, client: object, split: object, time: object) -> tuple[object, ...]:  # noqa: N803
+    """Return examples, labels, clients, split and times, out of a table or a ``Dataset`` where they are in one."""
     frame: Any = X if hasattr(X, "columns") and hasattr(X, "to_numpy") else None  # pandas or polars
     names = list(X) if isinstance(X, Mapping) else getattr(X, "column_names", None)
     names = names if frame is None else list(frame.columns)
     if isinstance(names, list):
         table: Any = X
-        named = {"y": y, "client": client, "split": split}
+        named = {"y": y, "client": client, "split": split, "time": time}
         used = {name: value for name, value in named.items() if isinstance(value, str) and value in names}
         for name, value in named.items():
             if isinstance(value, str) and name not in used and not (name == "split" and value in SPLIT_KINDS):
@@ -134,23 +156,23 @@ def _columns(X: object, y: object, client: object, split: object) -> tuple[objec
         others = [name for name in names if name not in used.values()]
         many = frame is not None and len(others) > 1
         if len(others) != 1 and not many:
-            expected = "one column of examples beside those that y, client and split name"
+            expected = "one column of examples beside those that y, client, split and time name"
             raise OptionError(
                 _X, f"has the columns {listed(others, 12) or 'of these alone'}", expected, "drop the others"
             )
-        y, client, split = (table[used[name]] if name in used else value for name, value in named.items())
         examples = frame[others].to_numpy() if many else table[others[0]]
-        return examples if frame is None or many else list(examples), y, client, split
+        columns = (table[used[name]] if name in used else value for name, value in named.items())
+        return examples if frame is None or many else list(examples), *columns
     is_dataset = hasattr(X, "__getitem__") and hasattr(X, "__len__") and not hasattr(X, "__array__")
     if is_dataset and not isinstance(X, Sequence):
         items: Any = X
         pairs = [items[i] for i in range(len(items))]
         if y is not None:
-            return [pair[0] if isinstance(pair, tuple) else pair for pair in pairs], y, client, split
+            return [pair[0] if isinstance(pair, tuple) else pair for pair in pairs], y, client, split, time
         if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
             raise OptionError(_X, "a Dataset whose items are no pairs", "(example, label), or y beside it")
-        return [pair[0] for pair in pairs], [pair[1] for pair in pairs], client, split
-    return X, y, client, split
+        return [pair[0] for pair in pairs], [pair[1] for pair in pairs], client, split, time
+    return X, y, client, split, time
 
 
 def _array(values: object, name: str) -> NDArray[Any]:
@@ -270,6 +292,34 @@ def _split(
         raise OptionError("split", f"holds {strange[0]!r:.40}", f"{', '.join(SPLIT_NAMES)}, or 0, 1, 2")
     for number, name in enumerate(names):
         split[array == name] = number
+    return split
+
+
+def _times(values: object, gap: float, split: object, count: int) -> NDArray[np.float64] | None:
+    """Return the time of each example (N,), or None without any."""
+    if not 0 <= gap < np.inf:
+        raise OptionError("gap", f"{gap}", "0 or more")
+    if values is None:
+        if gap:
+            raise OptionError("gap", f"{gap:g} without times", "a time for each example", f"pass {param('time')}")
+        return None
+    if split != "chronological":
+        raise OptionError("time", "with another split", f"{param('split')} chronological", code="conflict")
+    array = _array(values, "time")
+    if array.shape != (count,) or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
+        raise OptionError("time", f"{array.dtype} of shape {array.shape}", f"({count},) finite numbers")
+    return array.astype(np.float64)
+
+
+def _split_by_time(
+    time: NDArray[np.float64], gap: float, owner: NDArray[np.int64], clients: int, shares: tuple[float, float]
+) -> NDArray[np.uint8]:
+    """Return the split (N,) uint8 of each client's examples in the order of their times, ``IN_GAP`` included."""
+    split = np.full(len(time), TRAIN, np.uint8)
+    for i in range(clients):
+        rows = np.flatnonzero(owner == i)
+        rows = rows[np.argsort(time[rows], kind="stable")]
+        split[rows] = split_by_time(time[rows], gap, test_share=shares[0], valid_share=shares[1])
     return split
 
 

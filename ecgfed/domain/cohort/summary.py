@@ -44,6 +44,7 @@ class Counts(TypedDict):
         classes_per_client: classes a client has, on average.
         cells: (client, class) pairs with an example.
         cells_without_test: pairs that no test example represents.
+        cells_without_train: pairs with a test example and none to train on: classes that come late in a recording.
         one_class: clients of one class.
         no_test: clients without any test example.
         holdout: clients kept out of training.
@@ -61,6 +62,7 @@ class Counts(TypedDict):
     classes_per_client: float
     cells: int
     cells_without_test: list[list[str]]
+    cells_without_train: list[list[str]]
     one_class: list[str]
     no_test: list[str]
     holdout: list[str]
@@ -123,6 +125,7 @@ def summarise(cohort: Cohort) -> BeatSummary | ImageSummary | ArraySummary:
     present = table.sum(2) > 0
     strong = np.array([not client.record_label for client in cohort.clients])
     missing = np.argwhere(present & (table[:, :, 2] == 0))
+    late = np.argwhere((table[:, :, 0] == 0) & (table[:, :, 2] > 0))
     ids: Sequence[str] = [client.id for client in cohort.clients]
     counts: Counts = {
         "classes": {name: int(n) for name, n in zip(cohort.classes, per_class, strict=True)},
@@ -130,6 +133,7 @@ def summarise(cohort: Cohort) -> BeatSummary | ImageSummary | ArraySummary:
         "classes_per_client": round(float(present.sum(1)[strong].mean()), 2) if strong.any() else 0.0,
         "cells": int(present.sum()),
         "cells_without_test": [[ids[i], cohort.classes[j]] for i, j in missing.tolist()],
+        "cells_without_train": [[ids[i], cohort.classes[j]] for i, j in late.tolist()],
         "one_class": [ids[i] for i in np.flatnonzero(present.sum(1) == 1).tolist()],
         "no_test": [ids[i] for i in np.flatnonzero(strong & (table[:, :, 2].sum(1) == 0)).tolist()],
         "holdout": [client.id for client in cohort.clients if client.holdout],

@@ -160,7 +160,8 @@ def train_seeds(
         tasks = (
             (opened.path.absolute(), folder.absolute(), each) for folder, each in zip(folders, arguments, strict=True)
         )
-        for folder, messages in zip(folders, in_order(executor, _train_elsewhere, tasks), strict=True):
+        results = in_order(executor, _train_elsewhere, tasks, parameters=options)
+        for folder, messages in zip(folders, results, strict=True):
             runs.append(open_run(folder, options.get("method"), options.get("net")))  # type: ignore[arg-type]
             messages.report(progress, f"{folder.name}: ")
             progress.update("seeds", len(runs), len(seeds), folder.name)

@@ -20,7 +20,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from ecgfed.base.errors import EcgfedError, OptionError
-from ecgfed.core.nets.dropout import DROPOUTS, SeededDropout, dropout_key
+from ecgfed.core.nets.dropout import DROPOUTS, drawing_layer, dropout_key, seeded
 from ecgfed.core.nets.layers import BUFFER_SUFFIXES, Params, mapped_over_clients
 from ecgfed.core.nets.net import Inputs, Net, NetSpec
 from ecgfed.core.nets.net_source import NORMS, NetSource
@@ -208,8 +208,8 @@ class ModuleNet(Net):
         body = copy.deepcopy(module)
         _put(body, self._head_path, _Capture(self.spec.classes))
         for number, (path, part) in enumerate(list(body.named_modules())):
-            if isinstance(part, DROPOUTS):
-                _put(body, path, SeededDropout(part, number))
+            if (replacement := seeded(part, number)) is not None:
+                _put(body, path, replacement)
             if isinstance(part, _NormBase):
                 part.num_batches_tracked = None
         return body
@@ -305,7 +305,8 @@ class ModuleNet(Net):
             raise self._error(f"changes its parameter {changed[0]} when it is called", "changes by gradients alone")
         if not torch.equal(*outputs):
             problem = "draws random numbers in training with torch's own generator, which a resumed run cannot repeat"
-            raise self._error(problem, "nn.Dropout, nn.Dropout1d, 2d or 3d, which are seeded here")
+            expected = "nn.Dropout, nn.Dropout1d, 2d or 3d, or dropout in nn.MultiheadAttention, which are seeded here"
+            raise self._error(problem, expected, drawing_layer(self._body(self._template)))
         with torch.no_grad():
             module, logits = self._built(0).eval(), self.logits(params, inputs)
             expected = module.get_submodule(self._head_path)(self._features(self._body(module).eval(), {}, inputs))

@@ -188,9 +188,9 @@ def _trials(
     folders: set[str] = set()
     for values in itertools.product(*grid.values()):
         named = dict(zip(grid, values, strict=True))
-        functions = {name: grid[name][label] for name, label in named.items() if name in DECISIVE}  # type: ignore[index]
-        OwnFunctions(**functions)  # checks them
-        trial = replace(_trial(named, base, base_settings, net), functions=functions)
+        own: dict[str, Any] = {name: grid[name][label] for name, label in named.items() if name in DECISIVE}  # type: ignore[index]
+        OwnFunctions(**own)  # checks them
+        trial = replace(_trial(named, base, base_settings, net), functions=own)
         if trial.folder in folders:
             raise OptionError("grid", f"{trial.text} twice", "distinct values")
         folders.add(trial.folder)

@@ -72,7 +72,8 @@ class _Pool:
         on_own = {"personal": probabilities[indices], "global": self.everyone[indices]}
         if collector is not None:
             rows = self.rows[indices]
-            collector.add(client.id, rows, truth, on_own["global"], on_own["personal"], self.data.times)
+            times, sample = self.data.times, np.asarray(self.cohort.sample[rows])
+            collector.add(client.id, rows, truth, on_own["global"], on_own["personal"], times, sample)
         return PatientScores(
             client.id,
             confusion(truth, labels[indices], classes),

@@ -85,7 +85,7 @@ class SeededAttention(nn.MultiheadAttention):
 
     drop: SeededDropout
 
-    def forward(  # type: ignore[override]
+    def forward(
         self, query: Tensor, key: Tensor, value: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor | None]:
         """Return torch's output and weights; in training, the output of weights after dropout."""
@@ -104,7 +104,7 @@ class SeededAttention(nn.MultiheadAttention):
         value = nn.functional.linear(value, projection, bias)
         if value.ndim == 3 and not self.batch_first:
             value = value.transpose(0, 1)
-        for_heads = value.unflatten(-1, (self.num_heads, self.head_dim)).transpose(-3, -2)
+        for_heads = value.reshape(*value.shape[:-1], self.num_heads, self.head_dim).transpose(-3, -2)
         output = self.out_proj((weights @ for_heads).transpose(-3, -2).flatten(-2))
         output = output.transpose(0, 1) if output.ndim == 3 and not self.batch_first else output
         return output, (weights.mean(-3) if averaged else weights) if needed else None
@@ -122,9 +122,10 @@ def seeded(layer: nn.Module, number: int) -> nn.Module | None:
     simple = type(layer) is nn.MultiheadAttention and layer.bias_v is None and not layer.add_zero_attn
     if not simple or not layer.dropout:
         return None
-    assert isinstance(layer, nn.MultiheadAttention)
+    dropout = float(layer.dropout)  # type: ignore[arg-type]
     layer.__class__ = SeededAttention
-    layer.drop, layer.dropout = SeededDropout(nn.Dropout(layer.dropout), number), 0.0  # type: ignore[assignment]
+    assert isinstance(layer, SeededAttention)
+    layer.drop, layer.dropout = SeededDropout(nn.Dropout(dropout), number), 0.0
     return layer
 
 

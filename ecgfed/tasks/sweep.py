@@ -21,7 +21,7 @@ from ecgfed.core.evaluation.result import SCENARIOS
 from ecgfed.core.methods.own_losses import with_loss
 from ecgfed.core.methods.registry import method_by_name, name_of
 from ecgfed.core.methods.settings import make_settings, read_setting, settings_of
-from ecgfed.core.nets.net_source import net_source
+from ecgfed.core.nets.net_source import is_own, name_of_net
 from ecgfed.core.runs.document import typed
 from ecgfed.core.runs.own_functions import DECISIVE, OwnFunction, OwnFunctions
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
@@ -97,7 +97,8 @@ def sweep(
     if options.get("seed") is not None:
         raise OptionError("seed", "given", "seeds=[...]", f"pass {param('seeds')}", code="conflict")
     own = merged(OwnFunctions, None, taken(options, OwnFunctions), "sweep")
-    net, options["net"] = options.get("net"), _named(options.get("net"))
+    net: Any = options.get("net")
+    options["net"] = name_of_net(net)
     base, base_settings = resolve_options(config, options, settings)
     trials = list(_trials(grid, base, base_settings, net))
     opened = opened_cohort(cohort, executor)
@@ -152,11 +153,6 @@ class _Trial:
         return "_".join(f"{name}-{_text(value)}" for name, value in sorted(self.values.items()))
 
 
-def _named(net: Any) -> Any:
-    """Return a net as options have it: of a class or function its origin."""
-    return net if net is None or isinstance(net, str) else net_source(net).origin
-
-
 def _plain(value: Any) -> SettingValue:
     """Return a value as JSON has it: of a class its name."""
     return name_of(method_by_name(value)) if isinstance(value, type) else value
@@ -200,7 +196,7 @@ def _trials(
 def _trial(values: Values, base: TrainConfig, base_settings: Mapping[str, SettingValue], net: object) -> _Trial:
     """Return a combination, checked; raises OptionError."""
     trainable = {option.name: option for option in options_of(TrainConfig) if option.name != "seed"}
-    named = {"net": _named(values["net"])} if "net" in values else {}
+    named = {"net": name_of_net(values["net"])} if "net" in values else {}
     of_train = {
         name: value if isinstance(value, type) else read_setting(trainable[name], value)
         for name, value in {**values, **named}.items()
@@ -222,9 +218,8 @@ def _trial(values: Values, base: TrainConfig, base_settings: Mapping[str, Settin
     chosen = {name: _plain({**values, **of_train, **of_method}[name]) for name in values}
     if "net" in values and not isinstance(values["net"], str):
         chosen["net"] = str(of_train["net"]).rpartition(":")[2]
-    own_net = values.get("net", net) or config.net
-    passed = None if own_net is None or (isinstance(own_net, str) and not names_code(own_net)) else own_net
-    return _Trial(chosen, config, settings, passed)
+    own_net: Any = values.get("net", net) or config.net
+    return _Trial(chosen, config, settings, own_net if is_own(own_net) else None)
 
 
 def _fixed(

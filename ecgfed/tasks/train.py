@@ -15,7 +15,7 @@ from ecgfed.core.federation.data import excluded_beats, training_data, uses_weak
 from ecgfed.core.federation.engine_choice import choose_engine
 from ecgfed.core.methods.own_losses import LOSS_PIN, is_loaded, loss_sha256, with_loss
 from ecgfed.core.methods.settings import Settings, make_settings
-from ecgfed.core.nets.net_source import net_source
+from ecgfed.core.nets.net_source import name_of_net
 from ecgfed.core.runs.own_functions import OWN_FUNCTIONS, OwnFunctions
 from ecgfed.core.runs.run import FILE_NAME, Run, create_run, extend_run, lengths_of, open_run
 from ecgfed.core.runs.seeds import seed_folder
@@ -74,8 +74,7 @@ def train(
         Run('a-run': fedavg, 2 of 2 rounds)
     """
     passed_net = options.get("net")
-    if passed_net is not None and not isinstance(passed_net, str):
-        options["net"] = net_source(passed_net).origin  # type: ignore[arg-type]
+    options["net"] = name_of_net(passed_net)  # type: ignore[arg-type]
     own = merged(OwnFunctions, None, taken(options, OwnFunctions), "train")
     resolved, method_settings = resolve_options(config, options, settings)
     net: PassedNet = passed_net or resolved.net  # type: ignore[assignment]

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from conftest import write_record
 from refusals import refuses
-from support import snapshot
+from support import exported, snapshot
 from torch import nn
 
 import ecgfed
@@ -23,9 +23,9 @@ from ecgfed.base.executors import in_order
 from ecgfed.core.nets.net_source import net_source
 
 distributed = pytest.importorskip("distributed")
-#: Recordings of the slow test, over 5,200, so that half of them are more than dask's scheduler holds the tasks of (1,000
-#: for each worker, and 512 open ones), and kilobytes of memory that each may take: its entry in the summary.
-COUNT, ENTRY_KB = int(os.environ.get("ECGFED_RECORDINGS", "100000")), 8
+#: Recordings of the slow test, over 5,200: dask's scheduler holds 1,000 tasks of each worker and those that are open, so
+#: half of them should be more. Kilobytes of memory that each may take: its entry in the summary.
+COUNT, ENTRY_KB = int(os.environ.get("ECGFED_RECORDINGS", "100000")), 16
 SUMMARY = "predictions.summary.json"
 
 
@@ -197,7 +197,7 @@ def test_a_bundle_that_changes_during_a_batch_is_refused(fedavg_run: Path, recor
     class Changing(Pickling):
         def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
             manifest = bundle / "manifest.json"
-            manifest.write_text(manifest.read_text().replace('"rounds": ', '"rounds": 1'))
+            manifest.write_text(manifest.read_text().replace('"rounds": ', '"rounds": 1', 1))
             return super().submit(function, *args, **kwargs)
 
     batch = ecgfed.predict_batch(records, tmp_path / "out", bundle=bundle, executor=Changing(), progress=Progress())

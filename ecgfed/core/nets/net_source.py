@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from ecgfed.base.errors import OptionError, RunError, param
-from ecgfed.base.plugins import check_pin, digest_of, is_of_script, load_code, origin_of
+from ecgfed.base.plugins import check_pin, digest_of, is_of_script, load_code, names_code, origin_of
 from ecgfed.core.nets.net import NetSpec
 
 #: A module's class, or a function that returns one.
@@ -87,6 +87,16 @@ class NetSource:
         if not isinstance(module, nn.Module):
             raise OptionError("net", f"{self.short} returns {type(module).__name__}", "a torch.nn.Module")
         return module
+
+
+def is_own(net: str | NetFactory | None) -> bool:
+    """Say whether a net is somebody's own code, and not a name of this package or the default."""
+    return net is not None and not (isinstance(net, str) and not names_code(net))
+
+
+def name_of_net(net: str | NetFactory | None) -> str | None:
+    """Return a net as options have it: of a class or function its origin; raises OptionError."""
+    return net if net is None or isinstance(net, str) else net_source(net).origin
 
 
 def net_source(net: str | NetFactory, pinned: str | None = None) -> NetSource:

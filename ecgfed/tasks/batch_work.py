@@ -101,14 +101,14 @@ def lines_of(
     bundle: Bundle, work: Work, requests: Sequence[BatchRequest], executor: Executor | None, progress: ProgressReporter
 ) -> Iterator[dict[str, Any]]:
     """Yield the line of each recording, or ``problem`` and its like, in order."""
+    texts: dict[str, str] = {}
     if executor is None:
         for request in requests:
             try:
-                yield work(bundle, request, progress)
+                yield _shared(work(bundle, request, progress), texts)
             except EcgfedError as problem:
                 yield problem.as_json()
         return
-    texts: dict[str, str] = {}
     file = _BundleFile(bundle.path.absolute(), manifest_sha256(bundle), bundle.signature)
     placed = (replace(request, path=request.path.absolute(), out=request.out.absolute()) for request in requests)
     tasks = ((file, work, request) for request in placed)

@@ -196,7 +196,8 @@ def _trials(
 def _trial(values: Values, base: TrainConfig, base_settings: Mapping[str, SettingValue], net: object) -> _Trial:
     """Return a combination, checked; raises OptionError."""
     trainable = {option.name: option for option in options_of(TrainConfig) if option.name != "seed"}
-    named = {"net": name_of_net(values["net"])} if "net" in values else {}
+    of_net: Any = values.get("net")
+    named = {"net": name_of_net(of_net)} if "net" in values else {}
     of_train = {
         name: value if isinstance(value, type) else read_setting(trainable[name], value)
         for name, value in {**values, **named}.items()
@@ -218,7 +219,7 @@ def _trial(values: Values, base: TrainConfig, base_settings: Mapping[str, Settin
     chosen = {name: _plain({**values, **of_train, **of_method}[name]) for name in values}
     if "net" in values and not isinstance(values["net"], str):
         chosen["net"] = str(of_train["net"]).rpartition(":")[2]
-    own_net: Any = values.get("net", net) or config.net
+    own_net: Any = (of_net if "net" in values else net) or config.net
     return _Trial(chosen, config, settings, own_net if is_own(own_net) else None)
 
 

@@ -23,8 +23,8 @@ from ecgfed.base.executors import in_order
 from ecgfed.core.nets.net_source import net_source
 
 distributed = pytest.importorskip("distributed")
-#: Recordings of the slow test, over 5,200: dask's scheduler holds 1,000 tasks of each worker and those that are open, so
-#: half of them should be more. Kilobytes of memory that each may take: its entry in the summary.
+#: Recordings of the slow test, over 5,200: dask's scheduler holds 1,000 tasks of each worker and those that are open,
+#: which half of them should exceed. Kilobytes of memory that each may take: its entry in the summary.
 COUNT, ENTRY_KB = int(os.environ.get("ECGFED_RECORDINGS", "100000")), 16
 SUMMARY = "predictions.summary.json"
 

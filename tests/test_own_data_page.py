@@ -1,5 +1,6 @@
 """The code of docs/own-data.md runs: the digits in at most 25 lines, and the official files with a net from a file."""
 
+import doctest
 import gzip
 import shlex
 import subprocess
@@ -57,3 +58,12 @@ def test_official_files_and_a_net_in_a_file(tmp_path: Path) -> None:
         command[0] = str(Path(sys.executable).parent / command[0])
         subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     assert ecgfed.open_cohort(tmp_path / "mnist-cohort").examples.dtype == np.uint8
+
+
+def test_predictions_in_the_order_of_the_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (session,) = blocks(PAGE, "pycon")
+    examples = doctest.DocTestParser().get_doctest(session, {}, PAGE.name, str(PAGE), 0)
+    assert doctest.DocTestRunner().run(examples, clear_globs=False).failed == 0
+    names = examples.globs
+    assert sorted(names["predictions"]["sample"]) == np.flatnonzero(names["predicted"] >= 0).tolist()

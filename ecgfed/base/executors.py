@@ -1,12 +1,15 @@
 """Work in other processes, on this machine or others: any ``concurrent.futures.Executor``."""
 
+import pickle
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import context, process
 from typing import Any, TypeVar
+
+from ecgfed.base.errors import OptionError
 
 Result = TypeVar("Result")
 #: Tasks submitted and not yet received: enough for a cluster, and memory does not grow with the number of all tasks.
@@ -14,7 +17,11 @@ AT_ONCE = 512
 
 
 def in_order(
-    executor: Executor, function: Callable[..., Result], arguments: Iterable[tuple[Any, ...]], at_once: int = AT_ONCE
+    executor: Executor,
+    function: Callable[..., Result],
+    arguments: Iterable[tuple[Any, ...]],
+    at_once: int = AT_ONCE,
+    parameters: Mapping[str, object] | None = None,
 ) -> Iterator[Result]:
     """Yield ``function(*each)`` for each tuple of arguments, in their order, computed by an executor.
 
@@ -26,8 +33,10 @@ def in_order(
         function: importable by the workers, as are its arguments.
         arguments: read as tasks are submitted.
         at_once: maximum number of tasks submitted and not yet yielded.
+        parameters: the user's values among the arguments, by parameter.
 
     Raises:
+        OptionError: one of ``parameters`` cannot be sent to a process.
         Exception: that of the first task which failed; tasks that have not begun are cancelled.
     """
     waiting: deque[Future[Result]] = deque()
@@ -38,9 +47,24 @@ def in_order(
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+    except Exception as problem:
+        if "pickle" in f"{type(problem).__name__} {problem}".casefold():
+            _check_picklable(parameters or {})
+        raise
     finally:
         for future in waiting:
             future.cancel()
+
+
+def _check_picklable(parameters: Mapping[str, object]) -> None:
+    """Raise OptionError for the first parameter that ``pickle`` refuses, and so executors of processes do."""
+    for name, value in parameters.items():
+        try:
+            pickle.dumps(value)
+        except Exception as problem:  # PicklingError, AttributeError or TypeError, by the version of Python
+            reason = f"cannot be sent to another process ({problem!s:.150})"
+            expected = "a class or function at the top level of a file that workers can import, no lambda"
+            raise OptionError(name, reason, expected) from problem
 
 
 @contextmanager

@@ -80,12 +80,17 @@ def check_pin(where: object, sha256: str, pinned: str | None) -> None:
         raise OptionError(where, problem, f"{pinned}, the file used before", action, code="code-not-loaded")
 
 
+def is_of_script(kind: object) -> bool:
+    """Say whether a class or function is of the running script, which a spawned worker calls ``__mp_main__``."""
+    return getattr(kind, "__module__", "") in ("__main__", "__mp_main__")
+
+
 def origin_of(kind: type) -> str:
     """Return the name by which ``load_code`` loads a class again: ``FILE.py:NAME`` or ``package.module:NAME``."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)  # None in a notebook
     if kind.__module__.startswith(_FILE_MODULES) and file:
         return f"{Path(file).resolve()}:{kind.__qualname__}"
-    return f"{kind.__module__}:{kind.__qualname__}"
+    return f"{'__main__' if is_of_script(kind) else kind.__module__}:{kind.__qualname__}"
 
 
 def entries(group: str) -> dict[str, EntryPoint]:

@@ -177,7 +177,9 @@ class ScoringOptions(Options):
         "ensemble", "How models are combined into a global one if the method has none, ensemble or average.", PROTOCOLS
     )
     local_models: bool = option(
-        True, "Also score each client's model after local training, if the method has a global model."
+        True,
+        "Also score each client's model after one more round of local training, if the method has a global model; "
+        "an augmentation or schedule of your own is not applied in it.",
     )
     leave_out: str = option(
         "nothing",

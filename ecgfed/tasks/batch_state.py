@@ -52,7 +52,7 @@ def call_of(
     arguments: dict[str, Any] = {
         "ecgfed": __version__,
         "bundle": name_of(bundle.path),
-        "manifest": hashlib.sha256(json.dumps(bundle.manifest, sort_keys=True).encode()).hexdigest(),
+        "manifest": manifest_sha256(bundle),
         "signature": None if bundle.signature is None else bundle.signature.as_json(),
         "patient": patient,
         **({"int8": True} if int8 else {}),
@@ -68,6 +68,11 @@ def call_of(
     }
     call: dict[str, Any] = json.loads(json.dumps(arguments))
     return call
+
+
+def manifest_sha256(bundle: Bundle) -> str:
+    """Return the SHA-256 of a bundle's manifest, however its file is laid out."""
+    return hashlib.sha256(json.dumps(bundle.manifest, sort_keys=True).encode()).hexdigest()
 
 
 def _code_of(detector: Detector) -> str:

@@ -12,7 +12,7 @@ from ecgfed.base.errors import MissingExtraError, RunError, param
 from ecgfed.base.files import check_new_folder, replacing_file, replacing_folder, write_json, write_text
 from ecgfed.base.locks import locked
 from ecgfed.base.options import flat_options, merged
-from ecgfed.base.text import count_of, safe_row
+from ecgfed.base.text import count_of, listed, safe_row
 from ecgfed.core.config import ScoringOptions
 from ecgfed.core.evaluation.metrics import Metric, resolve_metrics
 from ecgfed.core.evaluation.result import Scores
@@ -27,6 +27,7 @@ from ecgfed.core.runs.draws import write_draws
 from ecgfed.core.runs.evaluations import SCHEMA_VERSION
 from ecgfed.core.runs.history import read_history
 from ecgfed.core.runs.intervals import Draws
+from ecgfed.core.runs.own_functions import OWN_FUNCTIONS
 from ecgfed.core.runs.run import Run
 from ecgfed.core.runs.seed_names import name_of_seed
 from ecgfed.core.runs.seeds import check_same
@@ -126,6 +127,9 @@ def evaluate(
                 collector=collector,
                 on_progress=lambda completed, total: progress.update("patients", completed, total),
             )
+            unused = [name for name in single_run.meta.get(OWN_FUNCTIONS, {}) if name != "sampler"]
+            if scores["local_models"] and unused:
+                progress.note(f"Local models were trained for one more round without the run's {listed(unused)}.")
             result = {
                 "run": str(single_run.path),
                 "method": single_run.method.name,

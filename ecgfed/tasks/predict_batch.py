@@ -3,15 +3,14 @@
 import html
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ecgfed.base.deprecation import renamed_fields, renamed_parameters
 from ecgfed.base.errors import EcgfedError, OptionError, RecordError, param
-from ecgfed.base.executors import in_order
 from ecgfed.base.files import check_free, write_together
 from ecgfed.base.locks import locked
 from ecgfed.base.options import flat_options, option
@@ -21,10 +20,11 @@ from ecgfed.domain.cohort.folder import doubled, not_utf8, recordings_and_not_re
 from ecgfed.domain.record.reader import record_path
 from ecgfed.domain.record.recording import ReadOptions
 from ecgfed.exports.device.bundle import Bundle
-from ecgfed.tasks.batch_state import BatchState, call_of, entry_of
-from ecgfed.tasks.predict import ENDINGS, opened_bundle, predict
+from ecgfed.tasks.batch_state import BatchState, call_of
+from ecgfed.tasks.batch_work import BatchRequest, Work, lines_of
+from ecgfed.tasks.predict import ENDINGS, opened_bundle
 from ecgfed.tasks.prediction_warnings import CODES
-from ecgfed.tasks.progress import SILENT, Messages, ProgressReporter
+from ecgfed.tasks.progress import SILENT, ProgressReporter
 
 #: Name of the summary file.
 SUMMARY = "predictions.summary.json"
@@ -140,32 +140,6 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class _BatchRequest:
-    """A recording, its name in the summary, the folder for its predictions, and why it cannot be read, where known."""
-
-    path: Path
-    name: str
-    out: Path
-    not_read: EcgfedError | None = None
-
-
-@dataclass
-class RecordingReporter(ProgressReporter):
-    """Forwards notes and warnings, each with the recording's name before it."""
-
-    reporter: ProgressReporter
-    name: str = field(default="")
-
-    def note(self, text: str) -> None:
-        """Forward a note."""
-        self.reporter.note(f"{self.name}: {text}")
-
-    def warn(self, text: str) -> None:
-        """Forward a warning."""
-        self.reporter.warn(f"{self.name}: {text}")
-
-
-@dataclass(frozen=True)
 class BatchOptions(RecordingOptions):
     """How recordings are read and drawn."""
 
@@ -239,7 +213,7 @@ def predict_batch(
 
     how = RecordingOptions(**resolved.shared_with(RecordingOptions))
     replaces = overwrite or resume or executor is not None  # a killed worker's recording is done again
-    work = _Work(opened, patient, int8, how, force, resolved.annotator, {**drawn, "overwrite": replaces})
+    work = Work(patient, int8, how, force, resolved.annotator, {**drawn, "overwrite": replaces})
     with locked(out):
         state = BatchState(out, call, opened.classes)
         if resume:
@@ -252,7 +226,7 @@ def predict_batch(
                 overwrite=overwrite,
             )
         state.begin()
-        completed, failed = _predict_all(requests, state, work, executor, progress)
+        completed, failed = _predict_all(requests, state, opened, work, executor, progress)
         batch = Batch(tuple(completed), tuple(failed), opened.classes, out / SUMMARY)
         if completed:
             text = json.dumps(batch.to_dict(), indent=1, allow_nan=False, ensure_ascii=False)
@@ -261,65 +235,11 @@ def predict_batch(
     return batch
 
 
-@dataclass(frozen=True)
-class _Work:
-    """What is done with each recording: the arguments of ``predict`` and of ``RecordingPredictions.save``."""
-
-    bundle: Bundle
-    patient: str | None
-    int8: bool
-    how: RecordingOptions
-    force: bool
-    annotator: str
-    drawn: dict[str, Any]
-
-    def __call__(self, request: _BatchRequest, progress: ProgressReporter) -> dict[str, Any]:
-        """Predict a recording and write its files; return its line in the state file."""
-        predictions = predict(
-            bundle=self.bundle,
-            recording=request.path,
-            patient=self.patient,
-            int8=self.int8,
-            how=self.how,
-            force=self.force,
-            progress=RecordingReporter(progress, request.name),
-        )
-        files = predictions.save(request.out, **self.drawn)
-        result = {key: value for key, value in predictions.summary([]).items() if key != "files"}
-        inputs = predictions.recording.files
-        return entry_of(request.name, request.path, self.annotator, inputs, files, result)
-
-
-def _elsewhere(work: _Work, request: _BatchRequest) -> tuple[dict[str, Any], Messages]:
-    """Run on a worker: return the recording's line, or ``problem`` and its like, and the messages."""
-    messages = Messages()
-    try:
-        return work(request, messages), messages
-    except EcgfedError as problem:
-        return problem.as_json(), messages
-
-
-def _lines(
-    work: _Work, requests: Sequence[_BatchRequest], executor: Executor | None, progress: ProgressReporter
-) -> Iterator[dict[str, Any]]:
-    """Yield the line of each recording, or ``problem`` and its like, in order."""
-    if executor is None:
-        for request in requests:
-            try:
-                yield work(request, progress)
-            except EcgfedError as problem:
-                yield problem.as_json()
-        return
-    tasks = ((work, replace(request, path=request.path.absolute(), out=request.out.absolute())) for request in requests)
-    for line, messages in in_order(executor, _elsewhere, tasks):
-        messages.report(progress)
-        yield line
-
-
 def _predict_all(
-    requests: Sequence[_BatchRequest],
+    requests: Sequence[BatchRequest],
     state: BatchState,
-    work: _Work,
+    bundle: Bundle,
+    work: Work,
     executor: Executor | None,
     progress: ProgressReporter,
 ) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
@@ -332,7 +252,8 @@ def _predict_all(
         result = state.stored_result(request.name, request.path, _targets(request, strip))
         if result and request.path not in problems:
             results[request.path] = result
-    lines = _lines(work, [r for r in requests if r.path not in problems and r.path not in results], executor, progress)
+    missing = [request for request in requests if request.path not in problems and request.path not in results]
+    lines = lines_of(bundle, work, missing, executor, progress)
     for number, request in enumerate(requests):
         if request.path in problems:
             line: dict[str, Any] = problems[request.path].as_json()
@@ -353,12 +274,12 @@ def _predict_all(
     return completed, failed
 
 
-def _requests(records: Sequence[Path | str], out: Path, annotator: str) -> list[_BatchRequest]:
+def _requests(records: Sequence[Path | str], out: Path, annotator: str) -> list[BatchRequest]:
     """List the recordings, those of folders with their relative names; files in ``out`` are skipped."""
-    requests: dict[Path, _BatchRequest] = {}
+    requests: dict[Path, BatchRequest] = {}
     for source in map(Path, records):
         if not source.is_dir():
-            requests.setdefault(source, _BatchRequest(source, source.as_posix(), out))
+            requests.setdefault(source, BatchRequest(source, source.as_posix(), out))
             continue
         if source.resolve() == out.resolve():
             raise OptionError("out", f"{out} is the folder of the recordings", "another folder")
@@ -366,19 +287,19 @@ def _requests(records: Sequence[Path | str], out: Path, annotator: str) -> list[
         for path in paths:
             if not Path(os.path.realpath(path)).is_relative_to(out.resolve()):  # resolve() raises for circular links
                 name, place = path.relative_to(source).as_posix(), out / path.relative_to(source).parent
-                requests.setdefault(path, _BatchRequest(path, name, place, not_read.get(path)))
+                requests.setdefault(path, BatchRequest(path, name, place, not_read.get(path)))
     if not requests:
         where = ", ".join(map(str, records)) or "RECORDS"
         raise RecordError(where, "holds no recording", "one or more", "check the path")
     return list(requests.values())
 
 
-def _targets(request: _BatchRequest, strip: bool) -> list[Path]:
+def _targets(request: BatchRequest, strip: bool) -> list[Path]:
     name = record_path(request.path).name
     return [request.out / f"{name}.{end}" for end in (*ENDINGS, *["png"] * strip)]
 
 
-def _name_clashes(requests: Sequence[_BatchRequest]) -> dict[Path, EcgfedError]:
+def _name_clashes(requests: Sequence[BatchRequest]) -> dict[Path, EcgfedError]:
     """Return an error for each recording whose predictions would replace those of another."""
     paths = [request.path for request in requests]
     not_read = {request.path: request.not_read for request in requests if request.not_read is not None}

@@ -1,6 +1,7 @@
 """``prepare mitbih``, ``svdb``, ``qtdb``, ``cinc2017``: cohorts from databases of PhysioNet."""
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +34,7 @@ def prepare_database(
     key: Path | str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
+    executor: Executor | None = None,
     progress: ProgressReporter = SILENT,
     **options: object,
 ) -> Cohort:
@@ -50,6 +52,8 @@ def prepare_database(
         key: file for the table of new and original ids, readable by its owner only.
         overwrite: replace an existing ``out``.
         workers: processes; default one per core. The result does not depend on it.
+        executor: any ``concurrent.futures.Executor`` reads the records, in place of our own processes
+            (docs/executors.md).
         progress: receives progress, notes and warnings.
         options: the fields of ``PrepareConfig``.
 
@@ -62,6 +66,8 @@ def prepare_database(
     if database not in db.DATABASES:
         raise OptionError("database", f"{database!r:.60}", f"one of {', '.join(db.DATABASES)}", code="unknown-choice")
     base, source, out = db.DATABASES[database], Path(source), Path(out)
+    if executor is not None:  # its workers may run in another folder
+        source, out = source.absolute(), out.absolute()
     peaks = "detected" if base.record_labels else "annotated"
     config = PrepareConfig.merged(how, options, "prepare_database", leads=base.leads, classes=base.classes, peaks=peaks)
     if base.record_labels and config.peaks != peaks:
@@ -87,7 +93,7 @@ def prepare_database(
             plan.options,
             kind=base.kind,
             overwrite=overwrite,
-            workers=workers,
+            workers=workers if executor is None else executor,
             check=check,
             metadata={**about, "counts_checked": check is not None},
             on_progress=count_reporter(progress, "records"),
@@ -122,6 +128,7 @@ def prepare_mitbih(
     key: Path | str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
+    executor: Executor | None = None,
     progress: ProgressReporter = SILENT,
     **options: object,
 ) -> Cohort:
@@ -138,6 +145,7 @@ def prepare_mitbih(
         key: see there.
         overwrite: see there.
         workers: see there.
+        executor: see there.
         progress: see there.
         options: the fields of ``PrepareConfig``.
 
@@ -156,6 +164,7 @@ def prepare_mitbih(
         key=key,
         overwrite=overwrite,
         workers=workers,
+        executor=executor,
         progress=progress,
         **options,
     )

@@ -22,9 +22,9 @@ from ecgfed.exports.device.bundle import Bundle
 from ecgfed.reports.folder_index import RecordingRow, index_page, index_table
 from ecgfed.reports.options import OF_A_RECORDING, ReportOptions
 from ecgfed.tasks.batch_state import BatchState, call_of
+from ecgfed.tasks.batch_work import RecordingReporter
 from ecgfed.tasks.pdf import find_browser
 from ecgfed.tasks.predict import opened_bundle
-from ecgfed.tasks.predict_batch import RecordingReporter
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.report import report
 from ecgfed.tasks.report_edits import annotation_file

@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,9 @@ from ecgfed.core.evaluation.result import SCENARIOS
 from ecgfed.core.methods.own_losses import with_loss
 from ecgfed.core.methods.registry import method_by_name, name_of
 from ecgfed.core.methods.settings import make_settings, read_setting, settings_of
-from ecgfed.core.nets.net_source import net_source
+from ecgfed.core.nets.net_source import is_own, name_of_net
 from ecgfed.core.runs.document import typed
-from ecgfed.core.runs.own_functions import OwnFunctions
+from ecgfed.core.runs.own_functions import DECISIVE, OwnFunction, OwnFunctions
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.tasks.evaluate import evaluate
 from ecgfed.tasks.opening import opened_cohort
@@ -43,7 +43,7 @@ _Result = tuple[SweepRow | None, Messages]
 @flat_options(TrainConfig, OwnFunctions)
 def sweep(
     cohort: Cohort | Path | str,
-    grid: Mapping[str, Sequence[SettingValue]],
+    grid: Mapping[str, Sequence[SettingValue] | Mapping[str, OwnFunction]],
     out: Path | str,
     *,
     score: str = "T_g",
@@ -63,7 +63,8 @@ def sweep(
 
     Args:
         cohort: an opened cohort, or its folder; its clients need validation beats.
-        grid: name -> values; a setting of the method (``lr``) or an option of ``train`` (``local_steps``, ``method``).
+        grid: name -> values; a setting of the method (``lr``), an option of ``train`` (``local_steps``, ``method``), or
+            ``sampler``, ``augmentation`` or ``lr_schedule`` as ``{label: function}``, None for none.
         out: the folder of the sweep: ``sweep.json``, and a folder of runs for each combination.
         score: the scenario that decides: ``T_g``, ``T_p``, ``T_r`` or ``T_l``; of several seeds their mean.
         seeds: of each combination.
@@ -96,7 +97,8 @@ def sweep(
     if options.get("seed") is not None:
         raise OptionError("seed", "given", "seeds=[...]", f"pass {param('seeds')}", code="conflict")
     own = merged(OwnFunctions, None, taken(options, OwnFunctions), "sweep")
-    net, options["net"] = options.get("net"), _named(options.get("net"))
+    net: Any = options.get("net")
+    options["net"] = name_of_net(net)
     base, base_settings = resolve_options(config, options, settings)
     trials = list(_trials(grid, base, base_settings, net))
     opened = opened_cohort(cohort, executor)
@@ -115,7 +117,8 @@ def sweep(
             results: Iterator[_Result] = ((_train(opened, *each, progress, should_stop), Messages()) for each in work)
         else:
             tasks = ((opened.path.absolute(), *each) for each in work)
-            results = in_order(executor, _train_elsewhere, tasks)
+            sent = {"settings": settings, "net": net, **vars(own), "grid": missing}
+            results = in_order(executor, _train_elsewhere, tasks, parameters=sent)
         for trial, (row, messages) in zip(missing, results, strict=False):
             messages.report(progress)
             if row is None:
@@ -139,6 +142,7 @@ class _Trial:
     config: TrainConfig
     settings: Values
     net: Any  # as it was passed, a name of code, a class or a function; None for a net of this package
+    functions: Mapping[str, OwnFunction] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -147,11 +151,6 @@ class _Trial:
     @property
     def folder(self) -> str:
         return "_".join(f"{name}-{_text(value)}" for name, value in sorted(self.values.items()))
-
-
-def _named(net: Any) -> Any:
-    """Return a net as options have it: of a class or function its origin."""
-    return net if net is None or isinstance(net, str) else net_source(net).origin
 
 
 def _plain(value: Any) -> SettingValue:
@@ -165,7 +164,7 @@ def _text(value: object) -> str:
 
 
 def _trials(
-    grid: Mapping[str, Sequence[SettingValue]],
+    grid: Mapping[str, Sequence[SettingValue] | Mapping[str, OwnFunction]],
     base: TrainConfig,
     base_settings: Mapping[str, SettingValue],
     net: object,
@@ -174,14 +173,20 @@ def _trials(
     if not grid:
         raise OptionError("grid", f"{grid!r:.100}", "name -> values", "such as {'lr': [0.01, 0.1]}")
     for name, values in grid.items():
-        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+        if name in DECISIVE and not isinstance(values, Mapping):
+            raise OptionError("grid", f"{name}: {values!r:.100}", "{label: function}, and None for no function")
+        labelled = isinstance(values, Mapping) and name in DECISIVE and all(isinstance(label, str) for label in values)
+        if not (labelled or (isinstance(values, Sequence) and not isinstance(values, str))) or not values:
             raise OptionError("grid", f"{name}: {values!r:.100}", "a list of values")
     combinations = math.prod(len(values) for values in grid.values())
     if combinations > MOST:
         raise OptionError("grid", f"{combinations:,} combinations", f"at most {MOST:,}")
     folders: set[str] = set()
     for values in itertools.product(*grid.values()):
-        trial = _trial(dict(zip(grid, values, strict=True)), base, base_settings, net)
+        named = dict(zip(grid, values, strict=True))
+        own: dict[str, Any] = {name: grid[name][label] for name, label in named.items() if name in DECISIVE}  # type: ignore[index]
+        OwnFunctions(**own)  # checks them
+        trial = replace(_trial(named, base, base_settings, net), functions=own)
         if trial.folder in folders:
             raise OptionError("grid", f"{trial.text} twice", "distinct values")
         folders.add(trial.folder)
@@ -191,7 +196,8 @@ def _trials(
 def _trial(values: Values, base: TrainConfig, base_settings: Mapping[str, SettingValue], net: object) -> _Trial:
     """Return a combination, checked; raises OptionError."""
     trainable = {option.name: option for option in options_of(TrainConfig) if option.name != "seed"}
-    named = {"net": _named(values["net"])} if "net" in values else {}
+    of_net: Any = values.get("net")
+    named = {"net": name_of_net(of_net)} if "net" in values else {}
     of_train = {
         name: value if isinstance(value, type) else read_setting(trainable[name], value)
         for name, value in {**values, **named}.items()
@@ -200,7 +206,7 @@ def _trial(values: Values, base: TrainConfig, base_settings: Mapping[str, Settin
     config, _ = resolve_options(base, of_train, None)
     kind = method_by_name(config.method).settings_type
     known = {setting.name: setting for setting in settings_of(kind)}
-    of_method = {name: value for name, value in values.items() if name not in trainable}
+    of_method = {name: value for name, value in values.items() if name not in (*trainable, *DECISIVE)}
     for name in of_method:
         if name not in known:
             action = did_you_mean(name, [*known, *trainable])
@@ -210,12 +216,11 @@ def _trial(values: Values, base: TrainConfig, base_settings: Mapping[str, Settin
     of_method = {name: read_setting(known[name], value) for name, value in of_method.items()}
     settings = {**base_settings, **of_method}
     make_settings(kind, with_loss(settings))
-    chosen = {name: _plain({**of_train, **of_method}[name]) for name in values}
+    chosen = {name: _plain({**values, **of_train, **of_method}[name]) for name in values}
     if "net" in values and not isinstance(values["net"], str):
         chosen["net"] = str(of_train["net"]).rpartition(":")[2]
-    own_net = values.get("net", net) or config.net
-    passed = None if own_net is None or (isinstance(own_net, str) and not names_code(own_net)) else own_net
-    return _Trial(chosen, config, settings, passed)
+    own_net: Any = (of_net if "net" in values else net) or config.net
+    return _Trial(chosen, config, settings, own_net if is_own(own_net) else None)
 
 
 def _fixed(
@@ -294,7 +299,7 @@ def _train(
             progress=progress,
             should_stop=should_stop,
             **{**trial.config.given_values(), "net": trial.net or trial.config.net},
-            **own.given_values(),
+            **{**own.given_values(), **trial.functions},
         )
         if len(runs) < len(seeds) or any(run.store.rounds() < run.plan.rounds for run in runs):
             return None

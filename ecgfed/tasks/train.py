@@ -15,7 +15,7 @@ from ecgfed.core.federation.data import excluded_beats, training_data, uses_weak
 from ecgfed.core.federation.engine_choice import choose_engine
 from ecgfed.core.methods.own_losses import LOSS_PIN, is_loaded, loss_sha256, with_loss
 from ecgfed.core.methods.settings import Settings, make_settings
-from ecgfed.core.nets.net_source import net_source
+from ecgfed.core.nets.net_source import name_of_net
 from ecgfed.core.runs.own_functions import OWN_FUNCTIONS, OwnFunctions
 from ecgfed.core.runs.run import FILE_NAME, Run, create_run, extend_run, lengths_of, open_run
 from ecgfed.core.runs.seeds import seed_folder, split_folder
@@ -75,8 +75,7 @@ def train(
         Run('a-run': fedavg, 2 of 2 rounds)
     """
     passed_net = options.get("net")
-    if passed_net is not None and not isinstance(passed_net, str):
-        options["net"] = net_source(passed_net).origin  # type: ignore[arg-type]
+    options["net"] = name_of_net(passed_net)  # type: ignore[arg-type]
     own = merged(OwnFunctions, None, taken(options, OwnFunctions), "train")
     resolved, method_settings = resolve_options(config, options, settings)
     net: PassedNet = passed_net or resolved.net  # type: ignore[assignment]
@@ -177,7 +176,8 @@ def train_seeds(
         tasks = (
             (opened.path.absolute(), folder.absolute(), each) for folder, each in zip(folders, arguments, strict=True)
         )
-        for folder, messages in zip(folders, in_order(executor, _train_elsewhere, tasks), strict=True):
+        results = in_order(executor, _train_elsewhere, tasks, parameters=options)
+        for folder, messages in zip(folders, results, strict=True):
             runs.append(open_run(folder, options.get("method"), options.get("net")))  # type: ignore[arg-type]
             messages.report(progress, f"{folder.name}: ")
             progress.update("seeds", len(runs), len(seeds), folder.name)

@@ -19,7 +19,7 @@ from ecgfed.core.methods.registry import method_by_name
 from ecgfed.core.methods.settings import make_settings, settings_of
 from ecgfed.core.nets.build import make_net
 from ecgfed.core.nets.net import Inputs, ModuleForm, Net, net_spec
-from ecgfed.core.nets.net_source import NetFactory, NetSource, net_source
+from ecgfed.core.nets.net_source import NetFactory, NetSource, is_own, net_source
 from ecgfed.core.nets.parts import extractor_of
 from ecgfed.domain.cohort.cohort import Cohort
 
@@ -41,7 +41,7 @@ class OwnNet(NamedTuple):
 
 def own_net(net: str | NetFactory | None, cohort: Cohort) -> OwnNet | None:
     """Return a net of one's own for a cohort, None for a name of this package or the default; raises OptionError."""
-    if net is None or (isinstance(net, str) and not names_code(net)):
+    if net is None or not is_own(net):
         return None
     return OwnNet(net_source(net), tuple(cohort.examples.shape[1:]), str(cohort.examples.dtype))
 

@@ -9,13 +9,36 @@ import pandas as pd
 import pytest
 import torch
 from refusals import refuses
+from scipy.sparse import csr_matrix
 from support import change_json, resealed
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 import ecgfed
 from ecgfed.base.errors import EcgfedError, OptionError
 from ecgfed.domain.cohort.cohort import NOBODY, Cohort, held_in_memory
 from ecgfed.domain.cohort.split import TEST, TRAIN, VALID
 from ecgfed.domain.cohort.summary import summarise
+
+
+class Pairs(IterableDataset[Any]):
+    """Pairs one by one, without a length."""
+
+    def __iter__(self) -> Any:
+        return iter(zip(X, Y, strict=True))
+
+
+class Items(Dataset[Any]):
+    """The same item 90 times."""
+
+    def __init__(self, item: Any) -> None:
+        self.item = item
+
+    def __len__(self) -> int:
+        return 90
+
+    def __getitem__(self, place: int) -> Any:
+        return self.item
+
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 2, 3))
@@ -181,7 +204,24 @@ def test_a_cohort_in_memory_lives_as_long_as_somebody_holds_it() -> None:
         ({"y": Y[:-1]}, "invalid-value", "y"),
         ({"y": Y + 0.5}, "invalid-value", "y"),
         ({"y": Y, "classes": ["a", "b"]}, "invalid-value", "y"),
-        ({"y": Y * 0}, "invalid-value", "classes"),
+        ({"y": Y * 0}, "invalid-value", "y"),
+        ({"y": np.where(Y == 1, np.nan, Y)}, "invalid-value", "y"),
+        ({"y": pd.Series(["a", None, "b"] * 30)}, "invalid-value", "y"),
+        ({"y": np.eye(3)[Y]}, "invalid-value", "y"),
+        ({"X": (example for example in X)}, "invalid-value", "X"),
+        ({"X": Pairs(), "y": None}, "invalid-value", "X"),
+        ({"X": DataLoader(TensorDataset(torch.tensor(X), torch.tensor(Y))), "y": None}, "invalid-value", "X"),
+        ({"X": Items({"signal": X[0], "label": 0}), "y": None}, "invalid-value", "X"),
+        ({"X": Items({"signal": X[0], "label": 0})}, "invalid-value", "X"),
+        ({"X": Items((X[0], 0, 1)), "y": None}, "invalid-value", "X"),
+        ({"X": Items((X[0], X[0], 1))}, "invalid-value", "X"),  # a net of two inputs would lose one
+        ({"X": Items(X[0]), "y": None}, "invalid-value", "X"),
+        ({"X": torch.tensor(X).to_sparse()}, "invalid-value", "X"),
+        ({"X": csr_matrix(X[:, 0])}, "invalid-value", "X"),
+        ({"X": np.ma.masked_greater(X, 1)}, "invalid-value", "X"),
+        ({"X": X.astype(complex)}, "invalid-value", "X"),
+        ({"X": None}, "invalid-value", "X"),
+        ({"X": "examples.npy"}, "invalid-value", "X"),
         ({"classes": ["a", "b", "a"]}, "invalid-value", "classes"),
         ({"client": np.full(90, -1)}, "invalid-value", "client"),
         ({"client": np.where(CLIENT == 3, -2, CLIENT)}, "invalid-value", "client"),
@@ -199,6 +239,30 @@ def test_a_cohort_in_memory_lives_as_long_as_somebody_holds_it() -> None:
 def test_what_cannot_be_a_cohort_is_refused(changed: dict[str, Any], code: str, parameter: str) -> None:
     with refuses(OptionError, code, parameter):
         ecgfed.cohort_from_arrays(**{"X": X, "y": Y, "client": CLIENT, **changed})
+
+
+def test_tensors_and_objects_that_numpy_does_not_take_as_they_are() -> None:
+    """bfloat16 has 8 bits: X rounded to it is what arrives."""
+    rounded = torch.tensor(X, dtype=torch.float32).bfloat16()
+    expected = ecgfed.cohort_from_arrays(rounded.float().numpy(), Y, CLIENT).fingerprint
+    objects = np.empty(90, object)
+    objects[:] = [example.float().numpy() for example in rounded]
+    for same in (rounded, list(rounded), rounded.requires_grad_(), objects):
+        assert ecgfed.cohort_from_arrays(same, torch.tensor(Y).bfloat16(), CLIENT).fingerprint == expected
+    assert (ecgfed.partition(torch.tensor(Y).bfloat16(), "iid") == ecgfed.partition(Y, "iid")).all()
+    assert ecgfed.cohort_from_arrays(X, Y > 0, CLIENT).classes == ("False", "True")
+
+
+@pytest.mark.parametrize("y", [np.where(Y == 1, np.nan, Y), [1, None, 2], [[1], [1, 2]], (v for v in Y), Y + 0.5, 3])
+def test_labels_that_cannot_be_divided_are_refused(y: Any) -> None:
+    with refuses(OptionError, "invalid-value", "y"):
+        ecgfed.partition(y, "iid", clients=2)
+
+
+@pytest.mark.parametrize(("name", "value"), [("clients", 2.5), ("clients", "3"), ("seed", 1.5), ("alpha", "a")])
+def test_options_of_a_partition_of_another_type_are_refused(name: str, value: Any) -> None:
+    with refuses(OptionError, "invalid-value", name):
+        ecgfed.partition(Y, "dirichlet", **{"clients": 3, name: value})
 
 
 def test_a_folder_with_another_shape_than_it_says_is_refused(tmp_path: Path) -> None:

@@ -123,6 +123,7 @@ def test_predictions_lead_back_to_the_cohort(scored: Scores, cohort_path: Path) 
     columns, cohort = scored.predictions, ecgfed.open_cohort(cohort_path)
     assert (cohort.label[columns["row"]] == columns["truth"]).all()
     assert [cohort.clients[number].id for number in cohort.client[columns["row"]]] == columns["client"].tolist()
+    assert (columns["sample"] == cohort.sample[columns["row"]]).all()
     records = cohort.meta["records"]
     for name, time_s, row in zip(columns["record"], columns["time_s"], columns["row"], strict=True):
         record = records[cohort.record[row]]

@@ -208,3 +208,54 @@ def test_a_batch_of_one_example_for_batch_norm_names_the_client(tmp_path: Path) 
     with refuses(OptionError, "conflict", "net"):
         ecgfed.train(cohort, tmp_path / "a", net=normed, method="fedavg", rounds=1, local_epochs=1, batch_size=8)
     ecgfed.train(cohort, tmp_path / "b", net=normed, method="fedavg", rounds=1, local_steps=2, batch_size=8)
+
+
+class Refused(nn.Module):
+    """What is wrong is the forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(36, 8), nn.Linear(8, CLASSES)
+
+    def logits(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(F.relu(self.body(x.flatten(1))))
+
+
+class TwoInputs(Refused):
+    def forward(self, x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        return self.logits(x)
+
+
+class WithFeatures(Refused):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.logits(x), x
+
+
+class NotFinite(Refused):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.logits(x / 0)
+
+
+class Doubles(Refused):
+    def __init__(self) -> None:
+        super().__init__()
+        self.double()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.logits(x.double())
+
+
+@pytest.mark.parametrize(
+    ("net", "dtype", "words"),
+    [
+        (TwoInputs, "float32", "make one array"),
+        (WithFeatures, "float32", "nothing beside them"),
+        (NotFinite, "float32", "finite logits"),
+        (Doubles, "float32", r"trained as torch\.float32"),
+        (Tied, "int64", "pass X as float32"),
+    ],
+)
+def test_a_net_that_cannot_be_trained_is_refused_with_what_to_do(net: NetFactory, dtype: str, words: str) -> None:
+    with pytest.raises(OptionError, match=words) as refused:
+        as_net(net, dtype=dtype)
+    assert refused.value.parameter == "net"

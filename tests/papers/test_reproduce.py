@@ -21,7 +21,7 @@ from ecgfed.core.nets import paper_nets
 from ecgfed.domain.cohort import cifar_files
 from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.papers.table import Protocol
-from ecgfed.tasks import reproduce_data
+from ecgfed.tasks import reproduce_data, reproduce_time
 from ecgfed.tasks.prepare import prepare_demo
 from ecgfed.tasks.reproduce import PAPERS, select
 from ecgfed.tasks.reproduce_run import PaperRun, scores_of
@@ -177,6 +177,34 @@ def test_the_command_prints_and_says_what_is_missing(ecgfed: Command, source: Pa
     for wrong in (("fed-rod", "--table", 4), ("fed-x", "--table", 1), ("fedabc", "--table", 1, "--alpha", 0.2)):
         assert ecgfed("reproduce", *wrong, "--source", source, "--work", tmp_path / "w").code == 2
     assert ecgfed("reproduce", "fed-rod", "--source", source).code == 2
+
+
+def test_the_list_has_every_table_with_its_hours(ecgfed: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A millisecond an example and FedAvg's arithmetic for every method, in place of a timing."""
+    monkeypatch.setattr(reproduce_time._Timer, "_seconds_an_example", lambda self, run: 1e-3)
+    monkeypatch.setattr(reproduce_time._Timer, "_cost", lambda self, run: 1.0)
+    done = ecgfed("reproduce", "--list", "--json")
+    assert done.code == 0, done.err
+    lines = json.loads(done.out)["tables"]
+    groups = [
+        (paper.name, table.number, setting) for paper in PAPERS.values() for table in paper.tables.values()
+        for setting in table.settings
+    ]  # fmt: skip
+    assert [(line["paper"], line["table"], line["setting"]) for line in lines] == [
+        (paper, number, setting.name) for paper, number, setting in groups
+    ]
+    for line, (_, _, setting) in zip(lines, groups, strict=True):
+        assert line["data"] == setting.data
+        protocol = setting.protocol.at("full")
+        assert line["seeds"] == {scale: setting.protocol.at(scale).seeds for scale in ("full", "reduced")}
+        share = 1.0 if protocol.clients_per_round is None else protocol.clients_per_round / setting.partition["clients"]
+        if line["rows"]:
+            examples = protocol.examples or reproduce_time.TRAIN_EXAMPLES[setting.data]
+            hours = protocol.rounds * share * examples * protocol.local_epochs * 1e-3 / 3600
+            assert line["hours_a_seed"]["full"] >= 0.99 * hours  # a row's own rounds and metrics come on top
+    text = ecgfed("reproduce", "--list")
+    assert text.code == 0, text.err
+    assert all(f"{paper} --table {number}" in text.out for paper, number, _ in groups)
 
 
 def test_the_papers_measures_by_hand() -> None:

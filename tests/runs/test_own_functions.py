@@ -243,3 +243,27 @@ def test_a_method_of_all_clients_refuses_a_sampler_of_some(cohort_path: Path, tm
         ecgfed.train(
             cohort_path, tmp_path / "run", sampler=lambda info: [0], **{**SHORT, "method": "afl", "local_steps": 1}
         )
+
+
+def test_a_method_without_clients_refuses_a_sampler(cohort_path: Path, tmp_path: Path) -> None:
+    """centralised pools all clients: a sampler would be called with one, and change nothing."""
+    with pytest.raises(OptionError) as refused:
+        ecgfed.train(cohort_path, tmp_path / "run", sampler=worst_two, **{**SHORT, "method": "centralised"})
+    assert (refused.value.code, refused.value.parameter) == ("conflict", "sampler")
+    assert not (tmp_path / "run").exists()
+
+
+def test_local_models_are_scored_without_them_and_a_note_says_so(cohort_path: Path, tmp_path: Path) -> None:
+    notes: list[str] = []
+
+    class Notes(ecgfed.ProgressReporter):
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+    own = {"sampler": worst_two, "augmentation": noisy}
+    run = ecgfed.train(cohort_path, tmp_path / "run", **own, **SHORT)
+    ecgfed.evaluate(run, split="valid", progress=Notes())
+    assert [note for note in notes if "augmentation" in note and "sampler" not in note]
+    notes.clear()
+    ecgfed.evaluate(run, split="valid", local_models=False, progress=Notes())
+    assert not [note for note in notes if "augmentation" in note]

@@ -15,7 +15,7 @@ from support import assert_refused, change_manifest, copied, exported, snapshot
 import ecgfed as front
 from ecgfed.base.errors import OptionError
 from ecgfed.base.locks import locked
-from ecgfed.tasks import predict_batch as module
+from ecgfed.tasks import batch_work as module
 from ecgfed.tasks.batch_state import STATE
 from ecgfed.tasks.predict import ENDINGS
 from ecgfed.tasks.progress import ProgressReporter

@@ -226,3 +226,30 @@ def test_an_executor_trains_the_same_combinations(swept: ecgfed.Sweep, cohort_pa
         ecgfed.sweep(memory, {"lr": [0.1]}, tmp_path / "other", executor=pool)
     assert refused.value.parameter == "executor"
     assert not (tmp_path / "other").exists()
+
+
+def first_two(info: Any) -> Any:
+    return info.clients[:2]
+
+
+def halved(number: int, rounds: int) -> float:
+    return 0.5
+
+
+def test_functions_are_varied_by_their_labels(cohort_path: Path, tmp_path: Path) -> None:
+    grid: dict[str, Any] = {"sampler": {"two": first_two, "all": None}, "lr_schedule": {"half": halved, "none": None}}
+    options: dict[str, Any] = {**SHORT, "method": "fedavg"}
+    swept = ecgfed.sweep(cohort_path, grid, tmp_path / "sweep", sampler=first_two, **options)
+    for row in swept.rows:
+        own = {name: functions[row.values[name]] for name, functions in grid.items()}
+        folder = tmp_path / "-".join(map(str, row.values.values()))
+        run = ecgfed.train(cohort_path, folder, local_steps=None, **own, **options)
+        scores = ecgfed.evaluate(run, split="valid", local_models=False)
+        assert row.scores["T_g"] == scores.each("T_g")
+        assert {len(line["clients"]) for line in run.history()} == {2 if row.values["sampler"] == "two" else 4}
+    again = ecgfed.sweep(cohort_path, grid, tmp_path / "sweep", sampler=first_two, resume=True, **options)
+    assert again.rows == swept.rows
+    for wrong in ([first_two], {}, {"two": 2}, {2: first_two}):
+        with pytest.raises(OptionError):
+            ecgfed.sweep(cohort_path, {"sampler": wrong}, tmp_path / "other", **options)  # type: ignore[dict-item]
+    assert not (tmp_path / "other").exists()

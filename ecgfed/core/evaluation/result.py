@@ -115,10 +115,12 @@ class Scores:
     def predictions(self) -> Columns:
         """Predictions of each scored beat, arrays by column.
 
-        ``client``; ``row``, the beat's row in the cohort's arrays; of recordings ``record`` and ``time_s``, seconds
-        from the recording's start; the class numbers ``truth``, ``global`` (the global model's) and ``personal`` (the
-        patient's model's); ``global_probability`` and ``personal_probability``, (n, classes) float32. In order of
-        patients; an image that several clients are tested on has a row for each. With several seeds a column ``run``.
+        ``client``; ``row``, the beat's row in the cohort's arrays, which are sorted by client; ``sample``, the R peak
+        in its recording, of an image its place in the published file, of an array its place in ``X`` as it was passed
+        to ``cohort_from_arrays``; of recordings ``record`` and ``time_s``, seconds from the recording's start; the
+        class numbers ``truth``, ``global`` (the global model's) and ``personal`` (the patient's model's);
+        ``global_probability`` and ``personal_probability``, (n, classes) float32. In order of patients; an image that
+        several clients are tested on has a row for each. With several seeds a column ``run``.
 
         Raises:
             OptionError: the scores were not returned by ``evaluate``.

@@ -24,7 +24,7 @@ from ecgfed.core.personal.base import Personal
 from ecgfed.core.runs.intervals import Resampled, interval
 from ecgfed.core.runs.run import Run
 from ecgfed.domain.cohort.cohort import Client, Cohort
-from ecgfed.domain.cohort.split import TRAIN
+from ecgfed.domain.cohort.split import SPLIT_NAMES, TRAIN
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,8 @@ class _Pool:
         on_own = {"personal": probabilities[indices], "global": self.everyone[indices]}
         if collector is not None:
             rows = self.rows[indices]
-            collector.add(client.id, rows, truth, on_own["global"], on_own["personal"], self.data.times)
+            times, sample = self.data.times, np.asarray(self.cohort.sample[rows])
+            collector.add(client.id, rows, truth, on_own["global"], on_own["personal"], times, sample)
         return PatientScores(
             client.id,
             confusion(truth, labels[indices], classes),
@@ -202,8 +203,9 @@ def _open_pool(
     """Collect the split's beats and predict them with the global model."""
     rows = cohort.usable(cohort.pool(split), leave_out)
     if not len(rows):
-        actual = "has no beats in this split"
-        raise CohortError(cohort.path, actual, action="prepare it from more recordings", code="no-beats")
+        actual = f"has no {cohort.example_word}s in the split {SPLIT_NAMES[split]}"
+        source = "recordings" if cohort.modality == "ecg" else "examples"
+        raise CohortError(cohort.path, actual, action=f"prepare it from more {source}", code="no-beats")
     data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
     predictor = Predictor(run.net, data, rows, workers)
     # a generator: states are read one by one, and not at all for methods with a global model

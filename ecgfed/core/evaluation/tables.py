@@ -31,6 +31,7 @@ class PredictionCollector:
         of_global: NDArray[np.float32],
         of_personal: NDArray[np.float32],
         times: BeatTimes | None,
+        sample: NDArray[np.int64],
     ) -> None:
         """Add a patient's scored beats.
 
@@ -40,9 +41,10 @@ class PredictionCollector:
             truth: (n,) class numbers.
             of_global: (n, classes) probabilities of the global model.
             of_personal: (n, classes) probabilities of the patient's model.
-            times: recording and position of each row of the cohort; None for images.
+            times: recording and position of each row of the cohort; None for images and arrays.
+            sample: (n,) ``Cohort.sample`` of the rows.
         """
-        part: Columns = {"client": np.full(len(rows), client), "row": rows}
+        part: Columns = {"client": np.full(len(rows), client), "row": rows, "sample": sample}
         if times is not None:
             record = times.record[rows]
             part["record"] = np.array(times.names)[record]

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,6 +78,7 @@ def train(
     should_stop: Callable[[], bool] = lambda: False,
     secret: bytes = b"",
     own: RoundFunctions | None = None,
+    last_losses: Mapping[int, float] | None = None,
 ) -> State:
     """Run the remaining rounds.
 
@@ -91,6 +92,7 @@ def train(
         should_stop: called after every round; True ends the session.
         secret: seed of the noise if the server adds any; must be kept from everybody who sees the models.
         own: a user's sampler and schedule.
+        last_losses: client number -> mean loss of its last round before this session; for the sampler.
 
     Returns:
         The state after the session's last round.
@@ -102,7 +104,7 @@ def train(
     """
     check_requirements(method.requirements, plan, len(data.clients))
     check_combining(method, plan)
-    session = _Session(method, data, plan, engine, secret, state.round, own or RoundFunctions())
+    session = _Session(method, data, plan, engine, secret, state.round, own or RoundFunctions(), last_losses or {})
     try:
         for callback in callbacks:
             callback.on_start(state)
@@ -133,12 +135,16 @@ class _Session:
         secret: bytes,
         finished: int,
         own: RoundFunctions,
+        last_losses: Mapping[int, float],
     ) -> None:
         self.method, self.data, self.plan, self.engine, self.secret = method, data, plan, engine, secret
-        self.own, self.last_losses = own, dict(own.last_losses)
+        self.own, self.last_losses = own, dict(last_losses)
         if own.sampler is not None and plan.clips:
             problem = f"given with {param('dp_clip')}, whose epsilon is that of participants at random"
             raise OptionError("sampler", problem, "one of them", code="conflict")
+        if own.sampler is not None and method.requirements.pooled:
+            problem = f"given for {method.name}, which pools all patients: there is no client to choose"
+            raise OptionError("sampler", problem, action=f"leave {param('sampler')} out", code="conflict")
         #: the hooks that run; what is sent, and the card, are those of the method
         self.runs = with_meta_set(method, data, plan.seed)
         self.initial = method.net.initial(plan.seed)

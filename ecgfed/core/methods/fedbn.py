@@ -47,7 +47,8 @@ class FedBN(Method):
     def __init__(self, net: Net, settings: FederatedSgdSettings) -> None:
         if net.spec.norm == "none":
             actual = f"none, and {self.name} leaves the normalisation layers with the client"
-            raise OptionError("norm", actual, "a net that has some", f"pass {param('norm')} group or batch")
+            action = "" if net.spec.module is not None else f"pass {param('norm')} group or batch"
+            raise OptionError("norm", actual, "a net that has some", action)
         super().__init__(net, settings)
 
     def server_start(self, initial: Params) -> Tree:

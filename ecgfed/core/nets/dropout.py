@@ -5,8 +5,10 @@ in their order, the number of the layer and the place: the same numbers one clie
 """
 
 import contextlib
+import inspect
 from collections.abc import Iterator
 from contextvars import ContextVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +18,8 @@ from ecgfed.core.nets.net import Inputs
 
 #: The layers of torch that are replaced.
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
+#: Other layers that draw in training from torch's own generator; of the second if their ``dropout`` is not 0.
+_DRAWING, _WITH_DROPOUT = (nn.AlphaDropout, nn.FeatureAlphaDropout, nn.RReLU), (nn.RNNBase, nn.MultiheadAttention)
 _KEY: ContextVar[Tensor | None] = ContextVar("dropout_key", default=None)
 #: splitmix64's constants as signed numbers: the increment, and two multipliers.
 _STEP, _FIRST, _SECOND = -7046029254386353131, -4658895280553007687, -7723592293110705685
@@ -74,3 +78,63 @@ class SeededDropout(nn.Module):
         drawn = _hash(place + _hash(key + self.number)) & ((1 << _BITS) - 1)
         remains = drawn.to(x.dtype) >= self.p * (1 << _BITS)
         return torch.where(remains, x / (1.0 - self.p), 0.0) if self.p < 1 else torch.zeros_like(x)
+
+
+class SeededAttention(nn.MultiheadAttention):
+    """torch's attention, whose ``dropout`` of attention weights the batch decides; ``seeded`` makes one of a layer."""
+
+    drop: SeededDropout
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return torch's output and weights; in training, the output of weights after dropout."""
+        passed = inspect.signature(nn.MultiheadAttention.forward).bind(self, query, key, value, *args, **kwargs)
+        passed.apply_defaults()
+        needed, averaged = passed.arguments["need_weights"], passed.arguments["average_attn_weights"]
+        if not self.training or not self.drop.p:
+            return super().forward(*passed.args[1:], **passed.kwargs)
+        passed.arguments |= {"need_weights": True, "average_attn_weights": False}
+        _, weights = super().forward(*passed.args[1:], **passed.kwargs)
+        assert weights is not None
+        weights = self.drop(weights)  # (B, heads, L, S), or (heads, L, S) of a single sequence
+        width = self.embed_dim
+        projection = self.in_proj_weight[2 * width :] if self._qkv_same_embed_dim else self.v_proj_weight
+        bias = None if self.in_proj_bias is None else self.in_proj_bias[2 * width :]
+        value = nn.functional.linear(value, projection, bias)
+        if value.ndim == 3 and not self.batch_first:
+            value = value.transpose(0, 1)
+        for_heads = value.reshape(*value.shape[:-1], self.num_heads, self.head_dim).transpose(-3, -2)
+        output = self.out_proj((weights @ for_heads).transpose(-3, -2).flatten(-2))
+        output = output.transpose(0, 1) if output.ndim == 3 and not self.batch_first else output
+        return output, (weights.mean(-3) if averaged else weights) if needed else None
+
+
+def seeded(layer: nn.Module, number: int) -> nn.Module | None:
+    """Return a layer of torch with seeded dropout in place of one that draws, None for other layers.
+
+    Args:
+        layer: of a copy of the module; an attention is changed in place.
+        number: of the layer, so that two differ.
+    """
+    if isinstance(layer, DROPOUTS):
+        return SeededDropout(layer, number)
+    simple = type(layer) is nn.MultiheadAttention and layer.bias_v is None and not layer.add_zero_attn
+    if not simple or not layer.dropout:
+        return None
+    dropout = float(layer.dropout)  # type: ignore[arg-type]
+    layer.__class__ = SeededAttention
+    assert isinstance(layer, SeededAttention)
+    layer.drop, layer.dropout = SeededDropout(nn.Dropout(dropout), number), 0.0
+    return layer
+
+
+def drawing_layer(module: nn.Module) -> str:
+    """Return the first layer that draws from torch's own generator, and what to do: ``""`` if none is known."""
+    for path, layer in module.named_modules():
+        name = f"{path or 'it'} ({type(layer).__name__})"
+        if isinstance(layer, _WITH_DROPOUT) and layer.dropout:
+            return f"pass dropout=0 to its layer {name}"
+        if isinstance(layer, _DRAWING):
+            return f"replace its layer {name}"
+    return ""

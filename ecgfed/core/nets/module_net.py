@@ -20,7 +20,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from ecgfed.base.errors import EcgfedError, OptionError
-from ecgfed.core.nets.dropout import DROPOUTS, SeededDropout, dropout_key
+from ecgfed.core.nets.dropout import DROPOUTS, drawing_layer, dropout_key, seeded
 from ecgfed.core.nets.layers import BUFFER_SUFFIXES, Params, mapped_over_clients
 from ecgfed.core.nets.net import Inputs, Net, NetSpec
 from ecgfed.core.nets.net_source import NORMS, NetSource
@@ -151,6 +151,8 @@ class ModuleNet(Net):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             module = self.source.create(self.spec.classes)
+            types = (value.dtype for value in module.parameters() if value.dtype is not torch.float32)
+            self._other_type = next(types, None)
             if any(isinstance(part, LazyModuleMixin) for part in module.modules()):
                 self._run(module.to("cpu", torch.float32).eval(), self._probe())  # without values it has no copy
             try:
@@ -181,8 +183,19 @@ class ModuleNet(Net):
         except Exception as problem:
             what = f"{self.name} fails on examples of shape {tuple(inputs.examples.shape)}"
             reason = f"{what} with {type(problem).__name__}: {' '.join(str(problem).split())[:200]}"
-            raise OptionError("net", reason, "a module that takes them", code="code-not-loaded") from problem
+            expected = "a module that takes a batch of them"
+            raise OptionError("net", reason, expected, self._advice(problem), code="code-not-loaded") from problem
         return output
+
+    def _advice(self, problem: Exception) -> str:
+        """Return what to do about a module that fails, where the input or the parameters suggest it."""
+        if self._other_type is not None and "dtype" in str(problem):
+            return f"its parameters of {self._other_type} are trained as torch.float32, so leave the inputs so"
+        if self.input_type is torch.int64 and not isinstance(problem, IndexError):
+            return "whole numbers come as torch.int64: for a net of float32 pass X as float32"
+        if isinstance(problem, TypeError):
+            return "of several inputs make one array, and take it apart in forward"
+        return ""
 
     def _features(self, body: nn.Module, values: Params, inputs: Inputs) -> Tensor:
         capture = body.get_submodule(self._head_path)
@@ -208,8 +221,8 @@ class ModuleNet(Net):
         body = copy.deepcopy(module)
         _put(body, self._head_path, _Capture(self.spec.classes))
         for number, (path, part) in enumerate(list(body.named_modules())):
-            if isinstance(part, DROPOUTS):
-                _put(body, path, SeededDropout(part, number))
+            if (replacement := seeded(part, number)) is not None:
+                _put(body, path, replacement)
             if isinstance(part, _NormBase):
                 part.num_batches_tracked = None
         return body
@@ -278,10 +291,11 @@ class ModuleNet(Net):
                 raise self._error(f"has features of shape {shape} before {self._head_path}", f"({_PROBE}, features)")
             logits = module.get_submodule(self._head_path)(features)
         if not isinstance(output, Tensor) or output.shape != (_PROBE, classes):
-            what = f"shape {tuple(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
-            raise self._error(
-                f"returns {what} for {_PROBE} examples", f"logits ({_PROBE}, {classes}), one for each class"
-            )
+            what = f"shape {tuple(output.shape)}" if isinstance(output, Tensor) else f"a {type(output).__name__}"
+            expected = f"logits ({_PROBE}, {classes}), one for each class, and nothing beside them"
+            raise self._error(f"returns {what} for {_PROBE} examples", expected)
+        if not output.isfinite().all():
+            raise self._error(f"returns values that are not finite for {_PROBE} drawn examples", "finite logits")
         # a softmax or its logarithm behind the head is left out: the loss takes it itself
         forms = (logits, logits.log_softmax(1), logits.softmax(1))
         if not any(torch.allclose(output, form, _TOLERANCE, _TOLERANCE) for form in forms):
@@ -305,7 +319,8 @@ class ModuleNet(Net):
             raise self._error(f"changes its parameter {changed[0]} when it is called", "changes by gradients alone")
         if not torch.equal(*outputs):
             problem = "draws random numbers in training with torch's own generator, which a resumed run cannot repeat"
-            raise self._error(problem, "nn.Dropout, nn.Dropout1d, 2d or 3d, which are seeded here")
+            expected = "nn.Dropout, nn.Dropout1d, 2d or 3d, or dropout in nn.MultiheadAttention, which are seeded here"
+            raise self._error(problem, expected, drawing_layer(self._body(self._template)))
         with torch.no_grad():
             module, logits = self._built(0).eval(), self.logits(params, inputs)
             expected = module.get_submodule(self._head_path)(self._features(self._body(module).eval(), {}, inputs))

@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from ecgfed.base.errors import OptionError, RunError, param
-from ecgfed.base.plugins import check_pin, digest_of, load_code, origin_of
+from ecgfed.base.plugins import check_pin, digest_of, is_of_script, load_code, names_code, origin_of
 from ecgfed.core.nets.net import NetSpec
 
 #: A module's class, or a function that returns one.
@@ -89,6 +89,16 @@ class NetSource:
         return module
 
 
+def is_own(net: str | NetFactory | None) -> bool:
+    """Say whether a net is somebody's own code, and not a name of this package or the default."""
+    return net is not None and not (isinstance(net, str) and not names_code(net))
+
+
+def name_of_net(net: str | NetFactory | None) -> str | None:
+    """Return a net as options have it: of a class or function its origin; raises OptionError."""
+    return net if net is None or isinstance(net, str) else net_source(net).origin
+
+
 def net_source(net: str | NetFactory, pinned: str | None = None) -> NetSource:
     """Return the source of a net that the caller named in the current call.
 
@@ -103,7 +113,7 @@ def net_source(net: str | NetFactory, pinned: str | None = None) -> NetSource:
         loaded = load_code(net, "net", pinned)
         factory, origin, sha256 = loaded.value, loaded.origin, loaded.sha256
     else:
-        pinnable = hasattr(net, "__qualname__") and net.__module__ != "__main__"  # a partial's module is Python's
+        pinnable = hasattr(net, "__qualname__") and not is_of_script(net)  # a partial's module is Python's
         digest = digest_of(net) if pinnable else ""
         factory, origin, sha256 = net, _origin(net), digest
         check_pin(param("net"), sha256, pinned)
@@ -118,7 +128,8 @@ def _origin(factory: object) -> str:
     if isinstance(factory, type):
         return origin_of(factory)
     named = factory if hasattr(factory, "__qualname__") else type(factory)
-    return f"{getattr(named, '__module__', '')}:{getattr(named, '__qualname__', '')}"
+    module = "__main__" if is_of_script(named) else getattr(named, "__module__", "")
+    return f"{module}:{getattr(named, '__qualname__', '')}"
 
 
 def stored_net(spec: NetSpec, where: object, passed: "str | NetFactory | NetSource | None") -> NetSource | None:

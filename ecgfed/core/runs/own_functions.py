@@ -14,7 +14,9 @@ from ecgfed.core.federation.train import Callback, RoundOutcome
 #: Key in ``run.json`` of the functions that a run needs again: parameter -> name of the function.
 OWN_FUNCTIONS = "own_functions"
 #: Functions that determine the result.
-_DECISIVE = ("sampler", "augmentation", "lr_schedule")
+DECISIVE = ("sampler", "augmentation", "lr_schedule")
+#: One of them, or none.
+OwnFunction = Sampler | Augmentation | LrSchedule | None
 RecordCallback = Callable[[dict[str, Any]], object]
 
 
@@ -47,14 +49,14 @@ class OwnFunctions(Options):
         for function in self.callbacks or ():
             if not (callable(function) or isinstance(function, Callback)):
                 raise OptionError("callbacks", f"{function!r:.100}", "a function, or an object of Callback")
-        for name in _DECISIVE:
+        for name in DECISIVE:
             function = getattr(self, name)
             if function is not None and not callable(function):
                 raise OptionError(name, f"{function!r:.100}", "a function")
 
     def names(self) -> dict[str, str]:
         """Return the name of each function that determines the result, by parameter."""
-        functions = {name: getattr(self, name) for name in _DECISIVE}
+        functions = {name: getattr(self, name) for name in DECISIVE}
         return {
             name: str(getattr(function, "__qualname__", type(function).__qualname__))
             for name, function in functions.items()
@@ -64,7 +66,7 @@ class OwnFunctions(Options):
     def check_resumed(self, run: Path, meta: Mapping[str, Any]) -> None:
         """Refuse to continue a run with other functions than it was begun with, by their names; raises RunError."""
         stored, passed = meta.get(OWN_FUNCTIONS, {}), self.names()
-        for name in _DECISIVE:
+        for name in DECISIVE:
             before, now = stored.get(name), passed.get(name)
             if before == now:
                 continue
@@ -77,16 +79,10 @@ class OwnFunctions(Options):
             problem = f"was begun with {problem}"
             raise RunError(run, problem, action=action, parameter=name, code="contradiction")
 
-    def of_rounds(self, history: Sequence[Mapping[str, Any]]) -> RoundFunctions:
-        """Return the functions that the training loop calls.
-
-        Args:
-            history: the records of the finished rounds.
-        """
-        losses: dict[int, float] = {}
-        for record in history if self.sampler is not None else ():
-            losses.update(zip(record["clients"], record["losses"]["loss"], strict=True))
-        return RoundFunctions(self.sampler, self.lr_schedule, losses)
+    @property
+    def of_rounds(self) -> RoundFunctions:
+        """The functions that the training loop calls."""
+        return RoundFunctions(self.sampler, self.lr_schedule)
 
     def as_callbacks(self) -> list[Callback]:
         """Return the callbacks as objects of the training loop."""

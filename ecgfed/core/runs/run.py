@@ -15,7 +15,7 @@ from ecgfed.base.deprecation import deprecated
 from ecgfed.base.errors import EcgfedError, RunError, param
 from ecgfed.base.files import is_temporary, write_json
 from ecgfed.base.fsync import make_folder
-from ecgfed.base.plugins import digest_of, names_code
+from ecgfed.base.plugins import digest_of, is_of_script, names_code
 from ecgfed.base.safe_io import check_links
 from ecgfed.base.text import count_of
 from ecgfed.core.federation.plan import TrainPlan
@@ -200,7 +200,7 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
         raise RunError(cohort.path, actual, expected, f"make the net with rr_version={cohort.rr_version}")
     kind = type(method)
     # a class of the running script is not pinned, as the rest of that script may change before the run is opened again
-    digest = digest_of(kind) if names_code(name_of(kind)) and kind.__module__ != "__main__" else ""
+    digest = digest_of(kind) if names_code(name_of(kind)) and not is_of_script(kind) else ""
     meta = {
         "schema_version": SCHEMA_VERSION,
         "tool_version": __version__,

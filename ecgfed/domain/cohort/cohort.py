@@ -82,7 +82,7 @@ class Cohort:
 
     @property
     def sample(self) -> NDArray[np.int64]:
-        """(N,) R position in the recording; of an image, its row in the official order; of an array, its row there."""
+        """(N,) R position in the recording; of an image, its row in the official order; of an array, that in ``X``."""
         return self.arrays["sample"]
 
     @property

@@ -13,6 +13,7 @@ from ecgfed.base.files import replacing_folder
 from ecgfed.base.safe_io import check_labels, check_name
 from ecgfed.base.text import count_of, listed
 from ecgfed.domain.beats.labels import LabelMap
+from ecgfed.domain.cohort.array_like import X_PARAM, as_array, as_column, as_numbers, is_dataset, items_of
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.domain.cohort.deal import append_clients, split_client
 from ecgfed.domain.cohort.layout import EXAMPLE, MAX_AXES
@@ -29,8 +30,6 @@ from ecgfed.domain.cohort.split import (
 )
 from ecgfed.domain.cohort.writer import CohortWriter
 
-#: Parameter of the examples in messages, where others are in small letters.
-_X = param("X")
 #: Labels are stored as int16.
 MOST_CLASSES = 10_000
 
@@ -51,6 +50,9 @@ def cohort_from_arrays(
     overwrite: bool = False,
 ) -> Cohort:
     """Make a cohort of your own examples, in memory or in a folder; ``train`` and ``evaluate`` take it as any other.
+
+    Its rows are sorted by client: ``cohort.sample[row]`` is the place in ``X``, ``Scores.predictions`` has it as
+    ``sample``.
 
     Args:
         X: (N, ...) examples of any shape, an array, tensor or list: uint8 as it is, other whole numbers as int64, the
@@ -158,39 +160,21 @@ def _columns(X: object, y: object, client: object, split: object, time: object) 
         if len(others) != 1 and not many:
             expected = "one column of examples beside those that y, client, split and time name"
             raise OptionError(
-                _X, f"has the columns {listed(others, 12) or 'of these alone'}", expected, "drop the others"
+                X_PARAM, f"has the columns {listed(others, 12) or 'of these alone'}", expected, "drop the others"
             )
         examples = frame[others].to_numpy() if many else table[others[0]]
         columns = (table[used[name]] if name in used else value for name, value in named.items())
         return examples if frame is None or many else list(examples), *columns
-    is_dataset = hasattr(X, "__getitem__") and hasattr(X, "__len__") and not hasattr(X, "__array__")
-    if is_dataset and not isinstance(X, Sequence):
-        items: Any = X
-        pairs = [items[i] for i in range(len(items))]
-        if y is not None:
-            return [pair[0] if isinstance(pair, tuple) else pair for pair in pairs], y, client, split, time
-        if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
-            raise OptionError(_X, "a Dataset whose items are no pairs", "(example, label), or y beside it")
-        return [pair[0] for pair in pairs], [pair[1] for pair in pairs], client, split, time
+    if is_dataset(X):
+        return *items_of(X, y), client, split, time
     return X, y, client, split, time
 
 
-def _array(values: object, name: str) -> NDArray[Any]:
-    try:
-        if isinstance(values, list | tuple) and values and not isinstance(values[0], int | float | str):
-            return np.stack([np.asarray(value) for value in values])
-        return np.asarray(values)
-    except (ValueError, TypeError, RuntimeError) as problem:  # RuntimeError: a tensor that takes a gradient
-        raise OptionError(name, f"cannot be made one array ({problem!s:.120})", "values of one shape") from problem
-
-
 def _examples(values: object) -> NDArray[Any]:
-    array = _array(values, _X)
+    array = as_numbers(values)
     if not 2 <= array.ndim <= MAX_AXES + 1 or not array.size:
         expected = f"(N, ...), N examples of one to {MAX_AXES} axes"
-        raise OptionError(_X, f"is of shape {array.shape}", expected, "reshape it" if array.ndim == 1 else "")
-    if array.dtype.kind not in "buif":
-        raise OptionError(_X, f"holds {array.dtype}", "numbers of one shape")
+        raise OptionError(X_PARAM, f"is of shape {array.shape}", expected, "reshape it" if array.ndim == 1 else "")
     if array.dtype == np.uint8:
         return array
     if array.dtype.kind in "ui":
@@ -199,19 +183,8 @@ def _examples(values: object) -> NDArray[Any]:
         array = array.astype(np.float32)
     finite = np.isfinite(array.reshape(len(array), -1)).all(1)
     if not finite.all():
-        raise OptionError(_X, f"example {int(finite.argmin())} holds a value that is not finite", "finite numbers")
+        raise OptionError(X_PARAM, f"example {int(finite.argmin())} holds a value that is not finite", "finite numbers")
     return array
-
-
-def _column(values: object, name: str, count: int) -> NDArray[Any]:
-    array = _array(values, name)
-    if array.shape != (count,):
-        raise OptionError(name, f"is of shape {array.shape}", f"({count},), one for each example of X")
-    if array.dtype.kind == "f" and (array == np.floor(array)).all() and (np.abs(array) < 2**53).all():
-        array = array.astype(np.int64)
-    if array.dtype.kind not in "biuUO" or (array.dtype.kind == "O" and not all(isinstance(v, str) for v in array)):
-        raise OptionError(name, f"holds {array.dtype}", "whole numbers or texts")
-    return array.astype(str) if array.dtype.kind == "O" else array
 
 
 def _labels(
@@ -220,8 +193,11 @@ def _labels(
     """Return class numbers (N,), and the names of the classes."""
     if values is None:
         raise OptionError("y", "missing", "a label for each example", code="missing")
-    array = _column(values, "y", count)
+    array = as_column(values, "y", count)
     unique, label = np.unique(array, return_inverse=True)
+    if classes is None and len(unique) == 1:
+        problem = f"holds {unique.tolist()[0]!r:.40} alone"
+        raise OptionError("y", problem, "two classes or more", f"name the others with {param('classes')}")
     if isinstance(classes, str) or not isinstance(classes, Iterable | None):
         raise OptionError("classes", f"{classes!r:.60}", "a list of names")
     ordered = list(unique.tolist() if classes is None else classes)
@@ -246,7 +222,7 @@ def _labels(
 
 def _clients(values: object, count: int) -> tuple[NDArray[np.int64], list[str]]:
     """Return the index of each example's client (N,), or ``NOBODY``, and the clients' ids."""
-    array = _column(values, "client", count)
+    array = as_column(values, "client", count)
     unique, owner = np.unique(array, return_inverse=True)
     owner = owner.astype(np.int64)
     if array.dtype.kind in "iu" and unique[0] == NOBODY:
@@ -283,7 +259,7 @@ def _split(
             rows = np.flatnonzero(owner == i)
             split[rows] = split_client(label[rows], kind, seed, i, test_share=shares[0], valid_share=shares[1])
         return split
-    array = _column(values, "split", len(label))
+    array = as_column(values, "split", len(label))
     if array.dtype.kind == "b":  # True would be 1, validation, where a mask of test examples may be meant
         raise OptionError("split", "holds bool", f"{', '.join(SPLIT_NAMES)}, or 0, 1, 2", "such as np.where(...)")
     names: tuple[object, ...] = SPLIT_NAMES if array.dtype.kind == "U" else tuple(range(len(SPLIT_NAMES)))
@@ -305,7 +281,7 @@ def _times(values: object, gap: float, split: object, count: int) -> NDArray[np.
         return None
     if split != "chronological":
         raise OptionError("time", "with another split", f"{param('split')} chronological", code="conflict")
-    array = _array(values, "time")
+    array = as_array(values, "time")
     if array.shape != (count,) or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
         raise OptionError("time", f"{array.dtype} of shape {array.shape}", f"({count},) finite numbers")
     return array.astype(np.float64)

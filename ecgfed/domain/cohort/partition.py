@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ecgfed.base.errors import OptionError, param
 from ecgfed.base.text import count_of
+from ecgfed.domain.cohort.array_like import as_column
 
 #: partition -> default number of clients: those of the papers, GRP-FED, Fed-RoD and McMahan et al.
 PARTITIONS: dict[str, int] = {"longtail": 50, "dirichlet": 20, "shards": 100, "iid": 20}
@@ -62,6 +63,9 @@ class PartitionOptions:
         if self.partition not in PARTITIONS:
             known = f"one of {', '.join(PARTITIONS)}"
             raise OptionError("partition", f"{self.partition!r}", known, code="unknown-choice")
+        for option, number in (("clients", self.clients), ("seed", self.seed)):
+            if number is not None and (isinstance(number, bool) or not isinstance(number, int | np.integer)):
+                raise OptionError(option, f"{number!r:.60}", "a whole number")
         if self.clients is not None and self.clients < 1:
             raise OptionError("clients", f"{self.clients}", "1 or more")
         for option, value, low, high in (
@@ -72,8 +76,8 @@ class PartitionOptions:
             ("shards", self.shards, 1, 1e6),
             ("seed", self.seed, 0, 2**63 - 1),
         ):
-            if not low <= value <= high:
-                raise OptionError(option, f"{value}", f"{low:g} to {high:g}")
+            if not isinstance(value, int | float | np.number) or not low <= value <= high:
+                raise OptionError(option, f"{value!r:.60}", f"{low:g} to {high:g}")
 
     @property
     def client_count(self) -> int:
@@ -133,10 +137,7 @@ def partition(
     check_applies(kind, passed)
     chosen = {name: value for name, value in passed.items() if value is not None}
     options = PartitionOptions(kind, clients, seed=seed, **chosen)  # type: ignore[arg-type]
-    labels = np.asarray(y)
-    if labels.ndim != 1 or not len(labels):
-        raise OptionError("y", f"shape {labels.shape}", "(N,) labels, one for each example")
-    return divided(np.unique(labels, return_inverse=True)[1], options)
+    return divided(np.unique(as_column(y, "y"), return_inverse=True)[1], options)
 
 
 def divided(label: NDArray[np.int64], options: PartitionOptions) -> NDArray[np.int64]:

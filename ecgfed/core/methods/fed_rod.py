@@ -63,7 +63,7 @@ class FedRodSettings(FedProxSettings, ScaffoldSettings, FedDynSettings):
 
     def check_together(self) -> None:
         self.generic_settings()  # raises what that method's settings raise
-        for name in _unused_settings(self.generic):
+        for name in unused_settings(self.generic):
             if getattr(self, name) != _DEFAULTS[name]:
                 value = f"{getattr(self, name)}, which {self.generic} does not have"
                 action = "leave it out, or choose another generic"
@@ -78,15 +78,15 @@ class FedRodSettings(FedProxSettings, ScaffoldSettings, FedDynSettings):
     @classmethod
     def of_earlier_versions(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         # version 0.1 took mu and alpha whatever the generic branch, and did nothing with them
-        unused = _unused_settings(values.get("generic", "fedavg"))
-        return {name: value for name, value in values.items() if name not in unused}
+        unused = unused_settings(values.get("generic", "fedavg"))
+        return {name: value for name, value in super().of_earlier_versions(values).items() if name not in unused}
 
 
 #: Fed-RoD's defaults, of its settings and of the generic methods'.
 _DEFAULTS = {setting.name: setting.default for setting in settings_of(FedRodSettings)}
 
 
-def _unused_settings(generic: str) -> set[str]:
+def unused_settings(generic: str) -> set[str]:
     """Return settings that some generic method has and this one does not."""
     of_each = {
         name: {setting.name for setting in settings_of(method.settings_type)} for name, method in GENERIC.items()

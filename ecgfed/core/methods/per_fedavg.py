@@ -42,7 +42,7 @@ class PerFedAvgSettings(FederatedSgdSettings):
     """
 
     momentum: float = 0.0
-    alpha: float = ranged(0.01, 0, 100)
+    alpha: float = ranged(0.001, 0, 100)
     form: str = choice("fo", ("fo", "hf"))
     delta: float = ranged(1e-3, 1e-8, 1)
 

@@ -42,8 +42,8 @@ class QFflSettings(LossFirstSettings):
         q: power of the losses; 0 is the unweighted mean of the clients' models.
     """
 
-    lr: float = ranged(5e-3, 1e-9, 100)
-    q: float = ranged(1.0, 0, 100)
+    lr: float = ranged(0.02, 1e-9, 100)
+    q: float = ranged(0.3, 0, 100)
 
 
 class QFfl(LossFirst):

@@ -68,13 +68,7 @@ class PaperRun:
         return {**shared, **self.row.settings, **self.row.by_data.get(self.setting.data, {})}
 
     def _open_settings(self) -> dict[str, Value]:
-        """Return what the package sets beside them: the plain mean at the server, and what the paper leaves open."""
-        kind = method_by_name(self.row.method).settings_type
-        known = {setting.name for setting in settings_of(kind)}
-        if issubclass(kind, FedRodSettings):
-            known -= unused_settings(str(self.row.settings.get("generic", "fedavg")))
-        plain = {name: value for name, value in PLAIN_MEAN.items() if name in known}
-        return {**plain, **METHOD_SETTINGS.get(self.row.method, {})}
+        return open_settings(self.row.method, str(self.row.settings.get("generic", "fedavg")))
 
     def all_settings(self) -> dict[str, Value]:
         """Return everything that is set, whatever the defaults of the method."""
@@ -213,6 +207,21 @@ class PaperRun:
             "seconds": round(seconds, 1),
             **made_with(str(run.meta["device"])),
         }
+
+
+def open_settings(method: str, generic: str = "fedavg") -> dict[str, Value]:
+    """Return what every run of a method is set to where a paper leaves it open, the plain mean at the server first.
+
+    Args:
+        method: its name.
+        generic: the method that trains Fed-RoD's generic branch.
+    """
+    kind = method_by_name(method).settings_type
+    known = {setting.name for setting in settings_of(kind)}
+    if issubclass(kind, FedRodSettings):
+        known -= unused_settings(generic)
+    plain = {name: value for name, value in PLAIN_MEAN.items() if name in known}
+    return {**plain, **METHOD_SETTINGS.get(method, {})}
 
 
 def scores_of(result: Mapping[str, Any], cohort: Cohort) -> dict[str, float]:

@@ -64,10 +64,10 @@ def flagship(found: dict[str, Any]) -> list[str]:
     seeds = len(next(iter(found["methods"].values())))
     said = (
         f"20 passes unless it says 60, {seeds} seeds, mean and range; each method as `ecgfed train --method` runs it"
-        " with nothing else\nsaid, and FedGate is what runs without `--method`. FedAvg answers for a patient with that"
-        " patient's classes alone\n(`--personal masked`). Windows alone means without RR intervals, as in the papers."
-        "\nThe last column is on validation beats; in brackets, of how many seeds. The"
-        " gate and FedGate's weights were changed after\ntest scores had been read"
+        " with nothing else\nsaid, but for Local (`--set lr=0.005`); FedGate is what runs without `--method`. FedAvg"
+        " answers for a patient with that\npatient's classes alone (`--personal masked`). Windows alone means"
+        " without RR intervals, as in the papers.\nThe last column is on validation beats; in brackets, of how many"
+        " seeds. The gate and FedGate's weights were changed after\ntest scores had been read"
         " ([0042](decisions/0042-fedgate.md), [0054](decisions/0054-equal-weights.md)). A seed changes the training"
         " alone,\nthe test beats are the same for all, so no seed is clean of that. The 60 passes were tried because"
         " Table 1's (below) were so\nmuch better on test beats, and seed 0's validation beats agreed"

@@ -108,7 +108,7 @@ def _interval(found: dict[str, float] | None) -> str:
 #: Title, folder, what writes the section.
 def default(found: dict[str, Any]) -> list[str]:
     """What a training with no option takes and gives, and what it was before."""
-    columns = ("method", "passes", "minutes on two cores", "CPU s of training", "CPU s of evaluate", "T_g on validation")
+    columns = ("method", "passes", "minutes on two cores", "CPU s of training", "of evaluate", "T_g on validation")
     rows = [
         (
             f"`{name}`",
@@ -122,7 +122,7 @@ def default(found: dict[str, Any]) -> list[str]:
     ]
     missing = "" if "fed-gate" in found["methods"] else " `fed-gate` is still to be measured beside it."
     said = (
-        "`ecgfed train COHORT` with no other option: `fed-gate`. Until version 0.3 it was `grp-fed`"
+        "`ecgfed train COHORT` with no other option: `fed-gate`. In version 0.2 it was `grp-fed`"
         f" ([0111](decisions/0111-defaults.md)).{missing}\nOne seed. CPU seconds are those of the whole process."
     )
     return [said, "", *table((*columns, "T_g", "T_p", "T_r", "T_l"), rows)]

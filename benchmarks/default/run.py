@@ -2,7 +2,7 @@
 
     python benchmarks/default/run.py --source MITDB --work DIR [--methods fed-gate grp-fed] [--workers 2]
 
-``fed-gate`` is the default method, ``grp-fed`` was it until version 0.3 (docs/decisions/0111). Each is trained as
+``fed-gate`` is the default method, ``grp-fed`` was it in version 0.2 (docs/decisions/0111). Each is trained as
 ``ecgfed train --method`` does with no other option, then scored on validation and test beats; training and scoring are
 each a process of their own. ``minutes`` are those of the rounds with their aggregation and validation; ``train_cpu_s``
 and ``evaluate_cpu_s`` are user and system time of the whole process, its imports included, the latter for test beats.

@@ -8,9 +8,8 @@ with :math:`\Pi_\Delta` the Euclidean projection onto the simplex; every client 
 exact with ``--local-steps 1`` and momentum 0; its model is the average of w over the rounds.
 
 Departures in ``afl-fedavg``: several local steps, which makes it FedAvg weighted by lambda, as the GRP-FED comparison
-implies; its model is the last w; the server may take its step with an optimizer of its own (``server_optimizer``).
-F_i is the loss over all of a client's training beats at the received w, or over ``survey_beats`` of them, as stochastic
-AFL estimates it.
+implies; its model is the last w; the server steps with Adam (``server_optimizer``). F_i is the loss over all of a
+client's training beats at the received w, or over ``survey_beats`` of them, as stochastic AFL estimates it.
 """
 
 from collections.abc import Iterable

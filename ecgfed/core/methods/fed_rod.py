@@ -14,7 +14,8 @@ averaged (11), so that a new patient gets a head from a class distribution alone
 :math:`\theta_m, \psi_m, \phi_m`.
 
 What the paper leaves open: the generic branch is trained by FedAvg, FedProx, SCAFFOLD or FedDyn (``generic``); the
-personal head starts from 0, so that the first personal model is the generic one.
+personal head starts from 0, so that the first personal model is the generic one. A departure: the server steps with
+Adam for the generic branch (``server_optimizer``), but for FedDyn's.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -36,7 +36,6 @@ class FederatedSgdSettings(SgdSettings):
     """Local SGD and the server's step.
 
     Attributes:
-        lr: learning rate eta.
         server_lr: step eta_s along the (accumulated) change.
         server_momentum: momentum m of that step.
         server_optimizer: how the server steps: ``sgd`` or ``adam``.
@@ -46,7 +45,6 @@ class FederatedSgdSettings(SgdSettings):
             (Loshchilov and Hutter, ICLR 2017, without restarts).
     """
 
-    lr: float = 0.02
     server_lr: float = ranged(0.01, 0, 1000)
     server_momentum: float = ranged(0.9, 0, 0.9999)
     server_optimizer: str = choice("adam", ("sgd", "adam"))

@@ -65,7 +65,7 @@ def run(
     """Train a method by plain SGD and the plain mean unless asked otherwise."""
     fields = set(kind.settings_type.__dataclass_fields__)
     momentum = {"momentum": 0.0} if "momentum" in fields else {}
-    given = {"lr": LR, **momentum, **open_settings(kind.name), **settings}
+    given = {"lr": LR, **momentum, **open_settings(kind.name, settings.get("generic", "fedavg")), **settings}
     method, data = kind(net(norm), make_settings(kind.settings_type, given)), data or federation(labels)
     with ThreadEngine(data, plan, 1) as engine:
         return method, train(method, data, plan, engine, initial_state(method, plan))

@@ -87,7 +87,7 @@ def hessian(model: np.ndarray, client: int) -> np.ndarray:
 def run(kind: type[Method], plan: TrainPlan = PLAN, federation: TrainingData | None = None, **settings: Any) -> State:
     """Train a method on the two clients, or on others; plain SGD and the plain mean unless asked otherwise."""
     fields = set(kind.settings_type.__dataclass_fields__)
-    paper = open_settings(kind.name) if kind.name in methods() else PLAIN_MEAN
+    paper = open_settings(kind.name, settings.get("generic", "fedavg")) if kind.name in methods() else PLAIN_MEAN
     given = {"lr": 0.3, **({"momentum": 0.0} if "momentum" in fields else {}), **paper, **settings}
     method = kind(TinyNet(), make_settings(kind.settings_type, given))  # type: ignore[arg-type]
     federation = federation or data()

@@ -65,7 +65,7 @@ def _who_takes_part(means: dict[str, Means]) -> Iterator[tuple[str, str, str]]:
     assert head["in_truth"] > max(local["in_truth"], gate["in_truth"]), WRONG_NOW
     yield (
         "one model for all patients who take part",
-        "`fed-gate`, or `fedavg` with its server step",
+        "`fed-gate` (what `ecgfed train` does with no option), or `fedavg`",
         f"T_g {gate['T_g']:.2f} and {avg['T_g']:.2f}: they are the same training but for the weights;"
         f" {longer['T_g']:.2f} with `--passes 60`",
     )

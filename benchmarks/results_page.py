@@ -106,8 +106,31 @@ def _interval(found: dict[str, float] | None) -> str:
 
 
 #: Title, folder, what writes the section.
+def default(found: dict[str, Any]) -> list[str]:
+    """What a training with no option takes and gives, and what it was before."""
+    columns = ("method", "passes", "minutes on two cores", "CPU s of training", "of evaluate", "T_g on validation")
+    rows = [
+        (
+            f"`{name}`",
+            f"{one['passes']:.0f}",
+            f"{one['minutes']:.1f}",
+            *(f"{one[key]:.0f}" if key in one else "not measured" for key in ("train_cpu_s", "evaluate_cpu_s")),
+            f"{one['valid']['T_g']:.3f}",
+            *(f"{one['test'][key]:.3f}" for key in ("T_g", "T_p", "T_r", "T_l")),
+        )
+        for name, one in found["methods"].items()
+    ]
+    missing = "" if "fed-gate" in found["methods"] else " `fed-gate` is still to be measured beside it."
+    said = (
+        "`ecgfed train COHORT` with no other option: `fed-gate`. In version 0.2 it was `grp-fed`"
+        f" ([0111](decisions/0111-defaults.md)).{missing}\nOne seed. CPU seconds are those of the whole process."
+    )
+    return [said, "", *table((*columns, "T_g", "T_p", "T_r", "T_l"), rows)]
+
+
 SECTIONS: tuple[tuple[str, str, Callable[[dict[str, Any]], list[str]]], ...] = (
     ("FedGate, the flagship", "flagship", flagship),
+    ("Training with no option", "default", default),
     ("Table 1 of the GRP-FED paper", "table1", table1),
     ("Who is served worst", "fairness", fairness),
     ("Fed-RoD's findings", "fed_rod", fed_rod),

@@ -50,6 +50,7 @@ def methods_command(
 
 
 def _print_table(every: Sequence[MethodSummary]) -> None:
+    from ecgfed.core.config import TrainConfig
     from ecgfed.core.methods.communication import summarize
 
     rows = []
@@ -61,6 +62,9 @@ def _print_table(every: Sequence[MethodSummary]) -> None:
         "kB: a client's round late in a run, default net, 12 classes, default settings. * The server knows it too.",
         "Every client reports its losses, its number and how many training beats it has. Recordings stay, but with "
         "--set risk=meta-bsm: some validation beats of all patients then go to every client.",
+        f"'ecgfed train' takes {TrainConfig.method} unless told otherwise. Defaults are tuned on validation beats of "
+        "MIT-BIH. Methods that average models share one server step, Adam's, which falls to 0 over the run; 'ecgfed "
+        "methods fedavg' says how to have the papers' plain mean.",
         "'ecgfed methods NAME' shows a method in full, and its settings with their ranges.",
     ):
         _wrapped(line, 0)

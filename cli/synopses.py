@@ -28,7 +28,7 @@ SYNOPSES = {
     ),
     "prepare cifar10": ("Make a cohort of images from CIFAR-10.", "ecgfed prepare cifar10 --download --out images"),
     "prepare unpack": ("Make a cohort from a packed file.", "ecgfed prepare unpack cohort.packed --out cohort"),
-    "train": ("Train one method on a cohort.", "ecgfed train cohort --method grp-fed --out run"),
+    "train": ("Train one method on a cohort.", "ecgfed train cohort --out run"),
     "evaluate": ("Score a run: for everybody, for each patient and class.", "ecgfed evaluate run --split valid"),
     "export": ("Export a run as ONNX models for a device.", "ecgfed export run --out bundle"),
     "personalize": (

@@ -56,7 +56,7 @@ def train_command(
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Train one method on a cohort; with nothing else, GRP-FED by its published recipe.
+    """Train one method on a cohort; with nothing else, FedGate for 20 passes.
 
     A killed run goes on with --resume and ends the same. Ctrl-C finishes the round and saves it; a second one stops at
     once.

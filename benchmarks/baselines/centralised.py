@@ -26,7 +26,7 @@ from ecgfed.core.federation.state import State
 from ecgfed.core.federation.threads import ThreadEngine
 from ecgfed.core.federation.train import Callback, RoundOutcome, initial_state, train
 from ecgfed.core.methods.fedavg import FedAvg
-from ecgfed.core.methods.server_sgd import FederatedSgdSettings
+from ecgfed.core.methods.server_sgd import PlainMeanSettings
 from ecgfed.core.nets.net import NetSpec
 from ecgfed.core.nets.parts import count_parameters
 from ecgfed.core.nets.resnet1d import ResNet1d
@@ -64,7 +64,7 @@ def main(options: argparse.Namespace) -> None:
     data = training_data(cohort, rr=options.rr)
     pooled = dataclasses.replace(data, clients=np.array([0]), rows={0: cohort.pool(TRAIN)})
     net = ResNet1d(NetSpec(len(cohort.classes), norm=options.norm, rr=options.rr))
-    method = FedAvg(net, FederatedSgdSettings(lr=options.lr, momentum=0.9))
+    method = FedAvg(net, PlainMeanSettings(lr=options.lr, momentum=0.9))
     plan = TrainPlan(rounds=options.epochs, local_epochs=1, seed=options.seed)
     epochs = Epochs(method, cohort, data)
     started = time.perf_counter()

@@ -10,9 +10,11 @@ process that does nothing else.
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from measure import measured
 
 MODELS = ("personal", "global")

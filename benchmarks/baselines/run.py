@@ -16,6 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import benchmark, option, prepared, print_table, save, scored, trained
 from measure import measured
 
+from ecgfed.core.methods.server_sgd import PLAIN_MEAN
+
 WORK = ({"local_epochs": 1}, {"local_steps": 4})
 SCORES = ("T_g", "T_p", "T_r", "T_l", "T_l_clients")
 
@@ -44,6 +46,7 @@ def one(given: argparse.Namespace, cohort: Path, method: str, work: dict[str, in
         "rr": False,
         "batch_size": 64,
         **work,
+        "settings": {"lr": 5e-3, **(PLAIN_MEAN if method == "fedavg" else {})},
     }
     done = run / "benchmark.json"
     if done.is_file():

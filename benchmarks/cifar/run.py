@@ -20,18 +20,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import benchmark, kept_of, mean_of, option, prepared, print_table, remembered, save, scored, trained
 
 from ecgfed import Cohort
+from ecgfed.core.methods.server_sgd import PLAIN_MEAN
 
 SGD = {"lr": 0.01, "momentum": 0.9, "weight_decay": 1e-5}
 #: name -> method and what it has beside SGD
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "Local": ("local", {}),
-    "FedAvg": ("fedavg", {}),
-    "FedAvg, BSM": ("fedavg", {"risk": "bsm"}),
+    "FedAvg": ("fedavg", PLAIN_MEAN),
+    "FedAvg, BSM": ("fedavg", {**PLAIN_MEAN, "risk": "bsm"}),
     "FedPer": ("fedper", {}),
-    "Ditto": ("ditto", {}),
-    "Fed-RoD": ("fed-rod", {}),
-    "Fed-RoD (hyper)": ("fed-rod-hyper", {}),
-    "FedABC": ("fedabc", {}),
+    "Ditto": ("ditto", PLAIN_MEAN),
+    "Fed-RoD": ("fed-rod", PLAIN_MEAN),
+    "Fed-RoD (hyper)": ("fed-rod-hyper", PLAIN_MEAN),
+    "FedABC": ("fedabc", PLAIN_MEAN),
 }
 RUNS = Path(__file__).with_name("runs.json")
 

@@ -99,10 +99,13 @@ def model(given: argparse.Namespace) -> tuple[ecgfed.Run, Bundle]:
     if given.quick:
         options = {"verb": "prepare_demo", "patients": 3, "minutes": 2.0}
         cohort = prepared_demo(given.work, options)
-        run = trained(cohort, given.work / "run", rounds=4, eval_every=0)
+        run = trained(cohort, given.work / "run", method="grp-fed", rounds=4, eval_every=0)
     else:
         run = trained(
-            prepared(given.source, given.work, by="record"), given.work / "run", passes=given.passes or PASSES
+            prepared(given.source, given.work, by="record"),
+            given.work / "run",
+            method="grp-fed",
+            passes=given.passes or PASSES,
         )
     if not (given.work / "bundle").is_dir():
         ecgfed.export(run, given.work / "bundle", int8=True)

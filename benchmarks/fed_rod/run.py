@@ -32,17 +32,19 @@ from common import (
 )
 
 import ecgfed
+from ecgfed.core.methods.server_sgd import PLAIN_MEAN
 from ecgfed.domain.cohort.cohort import Cohort
 
+PLAIN = {"lr": 0.02, **PLAIN_MEAN}
 #: name -> method and settings
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "FedAvg": ("fedavg", SAME_SERVER),
     "FedAvg, BSM": ("fedavg", {**SAME_SERVER, "risk": "bsm"}),
     "FedProx": ("fedprox", SAME_SERVER),
-    "SCAFFOLD": ("scaffold", {"lr": 0.02}),
+    "SCAFFOLD": ("scaffold", PLAIN),
     "FedDyn": ("feddyn", {"lr": 0.02}),
-    "Fed-RoD": ("fed-rod", {"lr": 0.02}),
-    "Fed-RoD (hyper)": ("fed-rod-hyper", {"lr": 0.02}),
+    "Fed-RoD": ("fed-rod", PLAIN),
+    "Fed-RoD (hyper)": ("fed-rod-hyper", PLAIN),
 }
 #: Of these the global model is scored a second time, kept to the classes that a patient has.
 MASKED = ("FedAvg", "FedAvg, BSM")

@@ -57,7 +57,7 @@ README = [
             "| GRP-FED | {2} | {2} | {2} | {2} |": flagship_means("GRP-FED"),
             "| GRP-FED, trained three times as long | {2} | {2} | {2} | {2} |": flagship_means("GRP-FED, 60 passes"),
             (
-                "| FedAvg with GRP-FED's server step, each patient's own classes (`--personal masked`)"
+                "| FedAvg, each patient's own classes (`--personal masked`)"
                 " | {2} | {2} | {2} | {2} |"
             ): flagship_means("FedAvg"),
             "| each patient alone | {2} (ensemble) | {2} | {2} | {2} |": flagship_means("Local"),
@@ -117,11 +117,6 @@ WHOLE_PATH = [
             "| FedAvg with GRP-FED's server step | {2}, {2} | {2}, {2} | {2}, {2} |": both_seeds("fedavg-adam"),
             "| Local | {2}, {2} (ensemble) | {2}, {2} | {2}, {2} |": both_seeds("local"),
         },
-    ),
-    *figures(
-        "docs/whole-path.md",
-        "default/results.json",
-        {"One such training took {1} minutes on two cores": (("minutes",),)},
     ),
     *figures(
         "docs/whole-path.md",

@@ -18,13 +18,14 @@ from common import SAME_SERVER, benchmark, option, prepared, print_table, save, 
 
 from ecgfed import Run, open_run
 from ecgfed.base.errors import RunError
+from ecgfed.core.methods.server_sgd import PLAIN_MEAN
 from ecgfed.core.runs.history import HISTORY, TIMING, read_lines
 
 #: name -> (method, settings)
 RUNS: dict[str, tuple[str, dict[str, float | str]]] = {
     "grp": ("grp-fed", {}),
     "fedavg-adam": ("fedavg", {**SAME_SERVER}),
-    "fedavg": ("fedavg", {"lr": 0.02}),
+    "fedavg": ("fedavg", {"lr": 0.02, **PLAIN_MEAN}),
     "local": ("local", {}),
     "printed": ("grp-fed-printed", {}),
     "printed-bce": ("grp-fed-printed", {"discriminator_loss": "bce", "regulariser": "non-saturating"}),

@@ -44,12 +44,14 @@ import ecgfed
 from ecgfed.base.files import read_json
 from ecgfed.core.federation import train as training
 from ecgfed.core.federation.trees import flatten
+from ecgfed.core.methods.server_sgd import PLAIN_MEAN
 from ecgfed.core.runs.run import open_run
 from ecgfed.network.certificates import make_certificates, make_site_key, read_site_key
 from ecgfed.network.launch import read_address, site_flower, start_supernode
 
 ROUNDS, STEPS, WAIT_S = 12, 2, 20
 POLICY = ["--min-sites", "2", "--wait", str(WAIT_S)]
+SETTINGS: dict[str, str | float] = {"lr": 5e-3, **PLAIN_MEAN}
 PARTS = ("strangers", "bytes", "doubles", "sites", "revoked")
 PATIENTS = {"site-1": (0, 1), "site-2": (2, 3), "site-3": (4, 5, 6)}
 
@@ -58,6 +60,7 @@ def federation(work: Path, name: str, *, rounds: int = ROUNDS, steps: int = STEP
     """Return a new federation in a folder of ``work``, its server and its sites not yet started."""
     shutil.rmtree(work / name, ignore_errors=True)
     options = ["--name", "localhost", "--method", "scaffold", "--rounds", str(rounds), "--local-steps", str(steps)]
+    options += [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
     return Loopback(work / name, cohort_of(work), len(PATIENTS), options)
 
 
@@ -227,6 +230,7 @@ def compare(made: Loopback, cohort: Path) -> tuple[bool, dict[int, tuple[int, ..
             cohort,
             made.folder / "alone",
             method="scaffold",
+            settings=SETTINGS,
             rounds=ROUNDS,
             local_steps=STEPS,
             engine="threads",

@@ -30,6 +30,7 @@ from ecgfed.base.errors import StorageError
 from ecgfed.base.files import read_json
 from ecgfed.core.federation.trees import flatten
 from ecgfed.core.methods.base import Tree
+from ecgfed.core.methods.server_sgd import PLAIN_MEAN
 from ecgfed.core.runs.run import Run, open_run
 
 SITES = 3
@@ -48,10 +49,18 @@ def difference(one: Tree, other: Tree) -> float:
     return max(float((left[path].double() - right[path].double()).abs().max()) for path in left if left[path].numel())
 
 
+def settings_of(method: str) -> dict[str, str | float]:
+    """Return the settings that stand behind the rows: a plain server for all but GRP-FED."""
+    if method == "grp-fed":
+        return {}
+    return {"lr": 5e-3, **PLAIN_MEAN, **({"alpha": 0.01} if method == "per-fedavg" else {})}
+
+
 def federated(out: Path, cohort: Path, method: str, rounds: int, steps: int) -> dict[str, Any]:
     """Run ``federate try``; return what it says with ``--json``."""
     shutil.rmtree(out, ignore_errors=True)
     words = ["federate", "try", cohort, "--out", out, "--sites", SITES, "--method", method, "--rounds", rounds]
+    words += [word for name, value in settings_of(method).items() for word in ("--set", f"{name}={value}")]
     done = subprocess.run(
         [*CLI, *map(str, words), "--local-steps", str(steps), "--json"], capture_output=True, text=True, check=False
     )
@@ -64,7 +73,15 @@ def federated(out: Path, cohort: Path, method: str, rounds: int, steps: int) -> 
 def alone(out: Path, cohort: Path, method: str, rounds: int, steps: int) -> Run:
     """Train the same rounds on this machine."""
     return ecgfed.train(
-        cohort, out, method=method, rounds=rounds, local_steps=steps, engine="threads", eval_every=0, overwrite=True
+        cohort,
+        out,
+        method=method,
+        settings=settings_of(method),
+        rounds=rounds,
+        local_steps=steps,
+        engine="threads",
+        eval_every=0,
+        overwrite=True,
     )
 
 

@@ -35,6 +35,7 @@ from summary import KINDS, NOBODY, finished, summary
 import ecgfed
 from ecgfed.base.errors import OptionError, RunError
 from ecgfed.base.files import read_json, write_json
+from ecgfed.core.methods.server_sgd import PLAIN_MEAN
 from ecgfed.domain.beats.labels import BUILT_IN
 from ecgfed.domain.beats.path import BeatOptions, read_beats
 from ecgfed.domain.cohort.mitbih import SAME_PATIENT, record_names
@@ -43,11 +44,11 @@ from ecgfed.domain.cohort.mitbih import SAME_PATIENT, record_names
 METHODS: dict[str, tuple[dict[str, float | str], int]] = {
     "fedavg": ({**SAME_SERVER}, 10),
     "grp-fed": ({}, 30),
-    "fed-rod-hyper": ({"lr": 0.02}, 10),
+    "fed-rod-hyper": ({"lr": 0.02, **PLAIN_MEAN}, 10),
     "ditto": ({**SAME_SERVER, "personal_lr": 0.02}, 10),
-    "per-fedavg": ({**SAME_SERVER}, 1),
+    "per-fedavg": ({**SAME_SERVER, "alpha": 0.01}, 1),
     "local": ({"lr": 0.02}, 30),
-    "pfedme": ({}, 30),
+    "pfedme": ({"lr": 5e-3, "lam": 15.0, "inner_steps": 5}, 30),
 }
 ASKING = "fedavg"
 #: Gradients a beat, where a method takes more than one: it reads fewer beats, for the same work (table1's ``work``).

@@ -53,6 +53,7 @@ def run_of(cohort: ecgfed.Cohort, work: Path, row: str, clip: float = CLIP) -> e
     return trained(
         cohort,
         folder,
+        method="grp-fed",
         rounds=ROUNDS,
         local_steps=STEPS,
         batch_size=BATCH,

@@ -37,6 +37,7 @@ from ecgfed.core.federation.train import initial_state, train
 from ecgfed.core.federation.trees import flatten, unflatten
 from ecgfed.core.methods.base import Method
 from ecgfed.core.methods.registry import method_by_name
+from ecgfed.core.methods.server_sgd import PLAIN_MEAN
 from ecgfed.core.methods.settings import make_settings
 from ecgfed.core.nets.build import make_net
 from ecgfed.core.nets.net import net_spec
@@ -44,7 +45,7 @@ from ecgfed.domain.cohort.split import TEST
 
 SITES, MALICIOUS, SEEDS = 10, 0, (0,)
 PLAN = TrainPlan(rounds=200, local_epochs=None, local_steps=8, batch_size=32)
-SETTINGS = {"lr": 0.02}
+SETTINGS = {"lr": 0.02, **PLAIN_MEAN}
 DEFENCES = ("mean", "median", "trimmed-mean", "norm-bound")
 RUNS = Path(__file__).with_name("runs.json")
 

@@ -5,6 +5,8 @@ from typing import Any
 
 from common import BY_LOSS, SAME_SERVER
 
+from ecgfed.core.methods.server_sgd import PLAIN_MEAN
+
 Settings = dict[str, Any]
 
 
@@ -39,6 +41,7 @@ ROWS = {
         (SAME_SERVER, {**SAME_SERVER, "server_lr": 0.02}, {"lr": 0.02, "server_optimizer": "sgd"}),
         1,
         (0.334, 0.684, 0.334, 0.407),
+        PLAIN_MEAN,
     ),
     "AFL": Row(
         "afl-fedavg",
@@ -66,10 +69,14 @@ ROWS = {
         ),
         3,
         (0.290, 0.850, 0.178, 0.288),
-        {"inner_steps": 3},
+        {"inner_steps": 3, "lam": 15.0},
     ),
     "LG-FedAvg": Row(
-        "lg-fedavg", ({"lr": 0.02}, {"lr": 0.005}, {"lr": 0.02, "warm_start": 0.8}), 1, (0.343, 0.964, 0.169, 0.286)
+        "lg-fedavg",
+        ({"lr": 0.02}, {"lr": 0.005}, {"lr": 0.02, "warm_start": 0.8}),
+        1,
+        (0.343, 0.964, 0.169, 0.286),
+        {"warm_start": 0.5},
     ),
     "GRP-FED": Row("grp-fed", ({}, {"server_lr": 0.02}, {"beta": 0.9}), 1.28, (0.569, 0.864, 0.424, 0.553)),
     "FedGate": Row("fed-gate", ({}, {"server_lr": 0.02}, BY_LOSS), 1),
@@ -83,7 +90,7 @@ PRINTED: dict[str, tuple[str, Settings]] = {
         "grp-fed-printed",
         {"discriminator_loss": "bce", "regulariser": "non-saturating"},
     ),
-    "FedAvg, printed": ("fedavg", {}),
+    "FedAvg, printed": ("fedavg", {"lr": 5e-3, **PLAIN_MEAN}),
 }
 
 #: The methods of figure 3, and of figure 5.

@@ -37,8 +37,9 @@ from ecgfed.core.federation.data import TrainingData
 from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.federation.train import initial_state, train
 from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.grp_fed import GrpFedSettings
 from ecgfed.core.methods.registry import method_by_name
-from ecgfed.core.methods.server_sgd import FederatedSgdSettings
+from ecgfed.core.methods.server_sgd import PlainMeanSettings
 from ecgfed.core.nets.layers import Params
 from ecgfed.core.nets.net import NetSpec
 from ecgfed.core.nets.resnet1d import ResNet1d
@@ -46,8 +47,12 @@ from ecgfed.core.nets.resnet1d import ResNet1d
 LOOP, ENGINE = "loop", "batched"
 #: A whole run's method and net.
 RUNS = {
-    "fedavg, reference net": ("fedavg", NetSpec(t.CLASSES, architecture="reference", norm="batch")),
-    "grp-fed, default net": ("grp-fed", NetSpec(t.CLASSES)),
+    "fedavg, reference net": (
+        "fedavg",
+        PlainMeanSettings(lr=5e-3),
+        NetSpec(t.CLASSES, architecture="reference", norm="batch"),
+    ),
+    "grp-fed, default net": ("grp-fed", GrpFedSettings(), NetSpec(t.CLASSES)),
 }
 SAMPLE_MS = 200
 #: Clients per stack that are timed, besides all.
@@ -89,7 +94,7 @@ class Loop:
 
 def our_rounds(engine: BatchedEngine, data: TrainingData, plan: TrainPlan) -> Round:
     """Return ecgfed's round: the product's own loop, a round a call."""
-    method = FedAvg(reference_net(), FederatedSgdSettings(lr=t.LEARNING_RATE, momentum=t.MOMENTUM))
+    method = FedAvg(reference_net(), PlainMeanSettings(lr=t.LEARNING_RATE, momentum=t.MOMENTUM))
     state = initial_state(method, plan)
 
     def once() -> Params:
@@ -239,9 +244,8 @@ def utilisation(device: torch.device) -> Iterator[dict[str, float]]:
 
 def whole_run(name: str, data: TrainingData, device: torch.device, rounds: int, epochs: int) -> dict[str, Any]:
     """Time a whole run, the engine's start included."""
-    method_name, spec = RUNS[name]
-    kind = method_by_name(method_name)
-    method = kind(ResNet1d(spec), kind.settings_type())
+    method_name, settings, spec = RUNS[name]
+    method = method_by_name(method_name)(ResNet1d(spec), settings)
     plan = TrainPlan(rounds=rounds, local_epochs=epochs, batch_size=t.BATCH, seed=t.SEED)
     with utilisation(device) as found:
         start = time.perf_counter()

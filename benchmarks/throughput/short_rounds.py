@@ -35,6 +35,7 @@ from ecgfed.core.federation.train import Callback, RoundOutcome, initial_state, 
 from ecgfed.core.methods import grp_fed, local_sgd
 from ecgfed.core.methods.base import Method
 from ecgfed.core.methods.registry import method_by_name
+from ecgfed.core.methods.server_sgd import PLAIN_MEAN
 from ecgfed.core.methods.settings import make_settings
 from ecgfed.core.nets.layers import Params, is_buffer, trainable
 from ecgfed.core.nets.net import Inputs, NetSpec
@@ -45,7 +46,7 @@ from ecgfed.core.runs.checkpoint import CheckpointStore
 WORKERS, WARM_UP, GOAL = 2, 3, 0.80
 #: name -> (method, settings, gradients a step, forward passes without gradient a step).
 CASES: dict[str, tuple[str, dict[str, Any], int, int]] = {
-    "fedavg": ("fedavg", {}, 1, 0),
+    "fedavg": ("fedavg", {"lr": 5e-3, **PLAIN_MEAN}, 1, 0),
     "grp-fed, local steps on": ("grp-fed", {"personal_start": 0}, 3, 2),
     "grp-fed, personalise=false": ("grp-fed", {"personalise": False}, 1, 0),
 }

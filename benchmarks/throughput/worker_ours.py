@@ -12,7 +12,7 @@ from ecgfed.core.federation.state import State
 from ecgfed.core.federation.threads import ThreadEngine
 from ecgfed.core.federation.train import Callback, RoundOutcome, initial_state, train
 from ecgfed.core.methods.fedavg import FedAvg
-from ecgfed.core.methods.server_sgd import FederatedSgdSettings
+from ecgfed.core.methods.server_sgd import PlainMeanSettings
 
 WORKERS = 2
 
@@ -42,7 +42,7 @@ def main() -> None:
     folder, weights = arguments(__doc__ or "")
     task = t.open_task(folder)
     plan = one_epoch(len(task.orders))
-    method = FedAvg(reference_net(), FederatedSgdSettings(lr=t.LEARNING_RATE, momentum=t.MOMENTUM))
+    method = FedAvg(reference_net(), PlainMeanSettings(lr=t.LEARNING_RATE, momentum=t.MOMENTUM))
     data = training_data(task.windows, task.label, task.clients, task.beats)
     torch.set_num_threads(1)  # as train does; here too so that the record shows it
     conversation = Conversation(weights, ecgfed=__version__, workers=WORKERS)

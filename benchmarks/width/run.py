@@ -44,7 +44,7 @@ def measured(cohort: ecgfed.Cohort, work: Path, runs: Path, width: float, passes
 
     def make() -> dict[str, Any]:
         name = f"width-{width:g}-{passes:g}-{seed}"
-        run = trained(cohort, work / name, width=width, passes=passes, seed=seed, eval_every=0)
+        run = trained(cohort, work / name, method="grp-fed", width=width, passes=passes, seed=seed, eval_every=0)
         bundle = ecgfed.export(run, work / f"{name}-bundle", int8=True, overwrite=True)
         spec = run.net.spec
         own = [(chain_bytes(bundle, client), chain_bytes(bundle, client, int8=True)) for client in bundle.patients]

@@ -50,7 +50,7 @@ EITHER_OR = (("rounds", "passes"), ("local_epochs", "local_steps"))
 class MethodOptions(Options):
     """The method, and how long it trains."""
 
-    method: str | type = option("grp-fed", "A name from 'ecgfed methods'; default grp-fed.")  # noqa: RUF009
+    method: str | type = option("fed-gate", "A name from 'ecgfed methods'; default fed-gate.")  # noqa: RUF009
     passes: float | None = option(
         None,
         "Passes over all training beats, on average; default 20, over images 60.",

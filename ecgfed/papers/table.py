@@ -11,6 +11,14 @@ Value = str | int | float
 DASH = "-"
 #: Not legible in the copy that this was transcribed from.
 ILLEGIBLE = "?"
+#: Method -> settings of the papers' runs that neither protocol nor row has, where they are not the defaults here.
+METHOD_SETTINGS: dict[str, dict[str, Value]] = {
+    "afl-fedavg": {"lambda_lr": 0.1, "survey_beats": 0},
+    "lg-fedavg": {"warm_start": 0.5},
+    "per-fedavg": {"alpha": 0.01},
+    "pfedme": {"lam": 15.0, "inner_steps": 5},
+    "q-ffl": {"q": 1.0, "survey_beats": 0},
+}
 
 
 @dataclass(frozen=True)

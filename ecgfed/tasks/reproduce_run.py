@@ -15,7 +15,9 @@ from ecgfed.core.config import NETS
 from ecgfed.core.evaluation.accuracies import expected_accuracy
 from ecgfed.core.federation.augment import CropAndFlip
 from ecgfed.core.federation.own_functions import ExponentialDecay, scheduled
+from ecgfed.core.methods.fed_rod import FedRodSettings, unused_settings
 from ecgfed.core.methods.registry import method_by_name
+from ecgfed.core.methods.server_sgd import PLAIN_MEAN
 from ecgfed.core.methods.settings import make_settings, settings_of
 from ecgfed.core.nets import paper_nets
 from ecgfed.core.nets.net_source import NetFactory
@@ -23,7 +25,7 @@ from ecgfed.core.runs.history import TIMING, read_lines
 from ecgfed.core.runs.run import FILE_NAME
 from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.domain.cohort.split import TRAIN
-from ecgfed.papers.table import Protocol, Row, Setting, Value
+from ecgfed.papers.table import METHOD_SETTINGS, Protocol, Row, Setting, Value
 from ecgfed.tasks.evaluate import evaluate
 from ecgfed.tasks.progress import ProgressReporter
 from ecgfed.tasks.train import train
@@ -60,10 +62,17 @@ class PaperRun:
         return f"{self.row.name}, {self.setting.label}, seed {self.seed}"
 
     def settings(self) -> dict[str, Value]:
-        """Return the method's settings; of the protocol's those that the method has."""
+        """Return the settings of protocol and row; of the protocol's those that the method has."""
         known = {setting.name for setting in settings_of(method_by_name(self.row.method).settings_type)}
         shared = {name: value for name, value in self.protocol.sgd.items() if name in known}
         return {**shared, **self.row.settings, **self.row.by_data.get(self.setting.data, {})}
+
+    def _open_settings(self) -> dict[str, Value]:
+        return open_settings(self.row.method, str(self.row.settings.get("generic", "fedavg")))
+
+    def all_settings(self) -> dict[str, Value]:
+        """Return everything that is set, whatever the defaults of the method."""
+        return {**self._open_settings(), **self.settings()}
 
     def notes(self) -> tuple[str, ...]:
         """Return how this run differs from the protocol, one phrase for each difference."""
@@ -77,9 +86,9 @@ class PaperRun:
 
     @property
     def name(self) -> str:
-        """The trained model, also of other tables: method, settings other than its defaults, and seed."""
+        """The trained model, also of other tables: method, its row's settings where they tell it apart, and seed."""
         kind = method_by_name(self.row.method).settings_type
-        defaults, shared = asdict(make_settings(kind, {})), {*self.protocol.sgd}
+        defaults, shared = {**asdict(make_settings(kind, {})), **self._open_settings()}, {*self.protocol.sgd}
         own = {name: value for name, value in self.settings().items() if name not in shared and value != defaults[name]}
         parts = [self.row.method, *(f"{name}={value}" for name, value in sorted(own.items()))]
         if self.row.valid_share:
@@ -160,7 +169,7 @@ class PaperRun:
                 out,
                 resume=(out / FILE_NAME).is_file(),
                 method=self.row.method,
-                settings=self.settings(),
+                settings=self.all_settings(),
                 net=self.net(),
                 rr=None if cohort.modality != "ecg" else False,
                 rounds=work["rounds"],
@@ -198,6 +207,21 @@ class PaperRun:
             "seconds": round(seconds, 1),
             **made_with(str(run.meta["device"])),
         }
+
+
+def open_settings(method: str, generic: str = "fedavg") -> dict[str, Value]:
+    """Return what every run of a method is set to where a paper leaves it open, the plain mean at the server first.
+
+    Args:
+        method: its name.
+        generic: the method that trains Fed-RoD's generic branch.
+    """
+    kind = method_by_name(method).settings_type
+    known = {setting.name for setting in settings_of(kind)}
+    if issubclass(kind, FedRodSettings):
+        known -= unused_settings(generic)
+    plain = {name: value for name, value in PLAIN_MEAN.items() if name in known}
+    return {**plain, **METHOD_SETTINGS.get(method, {})}
 
 
 def scores_of(result: Mapping[str, Any], cohort: Cohort) -> dict[str, float]:

@@ -127,7 +127,7 @@ class _Timer:
                 self._arithmetic[key] = float(np.mean(step_arithmetic(with_meta_set(method, data, 0), data, plan)))
             return self._arithmetic[key]
 
-        return counted(run.row.method, dict(run.settings())) / counted("fedavg", {})
+        return counted(run.row.method, dict(run.all_settings())) / counted("fedavg", {})
 
     def _seconds_an_example(self, run: PaperRun) -> float:
         """Return the seconds that FedAvg takes for an example: of some rounds on drawn examples, the fastest."""

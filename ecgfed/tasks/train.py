@@ -45,7 +45,7 @@ def train(
     should_stop: Callable[[], bool] = lambda: False,
     **options: object,
 ) -> Run:
-    """Train a method on a cohort; by default, GRP-FED with its published recipe.
+    """Train a method on a cohort; by default FedGate, for 20 passes.
 
     Options are passed as a ``TrainConfig``, by name, or both; None means the value in ``config``, or the default.
 

@@ -112,7 +112,7 @@ def test_a_runs_own_rounds_by_hand() -> None:
     kind = methods()["lg-fedavg"]
     net = ResNet1d(NetSpec(3, rr=True, rr_version=2))
     initial = net.initial(0)
-    method = kind(net, make_settings(kind.settings_type, {}))
+    method = kind(net, make_settings(kind.settings_type, {"warm_start": 0.5}))
     found = round_bytes(method, TrainPlan(12, 3, None, clients_per_round=2), 5)
     model, head = 4 * count_parameters(initial), 4 * count_parameters(head_of(initial))
     assert list(found) == [1, 2, 4, 6, 8, 10, 12]

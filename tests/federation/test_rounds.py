@@ -20,7 +20,7 @@ from ecgfed.core.federation.trees import flatten, unflatten
 from ecgfed.core.methods.fedavg import FedAvg
 from ecgfed.core.methods.local import Local
 from ecgfed.core.methods.local_sgd import SgdSettings
-from ecgfed.core.methods.server_sgd import FederatedSgdSettings
+from ecgfed.core.methods.server_sgd import PlainMeanSettings
 from ecgfed.core.nets.net import NetSpec
 from ecgfed.core.nets.resnet1d import ResNet1d
 from ecgfed.core.runs.callbacks import SaveCheckpoint, WriteHistory
@@ -231,7 +231,7 @@ def test_the_first_loss_is_what_the_untrained_net_gives(cohort_path: Path, tmp_p
     """History by hand: with lr 0 the mean over steps is the mean cross-entropy of the initial net over the batches."""
     plan = TrainPlan(rounds=1, local_epochs=1, batch_size=16)
     data = training_data(open_cohort(cohort_path), rr=False)
-    method = FedAvg(NET, FederatedSgdSettings(0.0))
+    method = FedAvg(NET, PlainMeanSettings(0.0))
     with ThreadEngine(data, plan, 2) as engine:
         train(method, data, plan, engine, initial_state(method, plan), [WriteHistory(tmp_path)])
     (line,) = read_lines(tmp_path / HISTORY)

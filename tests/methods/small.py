@@ -21,6 +21,7 @@ from ecgfed.core.methods.base import Method
 from ecgfed.core.methods.settings import make_settings
 from ecgfed.core.nets.net import Net, NetSpec
 from ecgfed.core.nets.resnet1d import ResNet1d
+from ecgfed.tasks.reproduce_run import open_settings
 from ecgfed.testing.federation import CLASSES, synthetic_federation
 
 Model = dict[str, Tensor]
@@ -61,9 +62,10 @@ def run(
     data: TrainingData | None = None,
     **settings: Any,
 ) -> tuple[Method, State]:
-    """Train a method by plain SGD unless asked otherwise."""
+    """Train a method by plain SGD and the plain mean unless asked otherwise."""
     fields = set(kind.settings_type.__dataclass_fields__)
-    given = {"lr": LR, **({"momentum": 0.0} if "momentum" in fields else {}), **settings}
+    momentum = {"momentum": 0.0} if "momentum" in fields else {}
+    given = {"lr": LR, **momentum, **open_settings(kind.name, settings.get("generic", "fedavg")), **settings}
     method, data = kind(net(norm), make_settings(kind.settings_type, given)), data or federation(labels)
     with ThreadEngine(data, plan, 1) as engine:
         return method, train(method, data, plan, engine, initial_state(method, plan))

@@ -13,7 +13,7 @@ from ecgfed.core.methods.fedavg import FedAvg, FedAvgUniform
 from ecgfed.core.methods.local import Local
 from ecgfed.core.methods.local_sgd import SgdSettings
 from ecgfed.core.methods.models import Ensemble, Pipeline
-from ecgfed.core.methods.server_sgd import FederatedSgdSettings
+from ecgfed.core.methods.server_sgd import PlainMeanSettings
 from ecgfed.core.nets.net import Inputs, NetSpec
 from ecgfed.core.nets.resnet1d import ResNet1d
 
@@ -56,7 +56,7 @@ def descend(
 
 def test_one_full_batch_step_of_fedavg_is_gradient_descent_on_the_pool() -> None:
     data, plan = federation(), TrainPlan(rounds=1, local_epochs=1, batch_size=64)
-    state = run(FedAvg(NET, FederatedSgdSettings(0.1, 0.0)), data, plan)
+    state = run(FedAvg(NET, PlainMeanSettings(0.1, 0.0)), data, plan)
     pooled = descend(NET.initial(0), data, np.arange(24), 0.1)
     for name, value in pooled.items():
         torch.testing.assert_close(state.server["model"][name], value, atol=1e-6, rtol=1e-5)
@@ -64,7 +64,7 @@ def test_one_full_batch_step_of_fedavg_is_gradient_descent_on_the_pool() -> None
 
 def test_uniform_weights_are_the_plain_mean_of_the_clients() -> None:
     data, plan = federation(), TrainPlan(rounds=1, local_epochs=1, batch_size=64)
-    state = run(FedAvgUniform(NET, FederatedSgdSettings(0.1, 0.0)), data, plan)
+    state = run(FedAvgUniform(NET, PlainMeanSettings(0.1, 0.0)), data, plan)
     each = [descend(NET.initial(0), data, data.rows[i], 0.1) for i in (0, 1)]
     for name in each[0]:
         mean = (each[0][name] + each[1][name]) / 2
@@ -102,6 +102,6 @@ def test_answers() -> None:
     bias = average.stages[0].params["head.out.bias"]
     torch.testing.assert_close(bias, (kept[0]["model"]["head.out.bias"] + kept[1]["model"]["head.out.bias"]) / 2)
     assert not local.personal_model(state.server, kept[1]).stages[0].shared
-    fedavg = FedAvg(NET, FederatedSgdSettings())
+    fedavg = FedAvg(NET, PlainMeanSettings())
     server = fedavg.server_start(NET.initial(0))
     assert fedavg.personal_model(server, {}).stages == fedavg.global_model(server, (), "ensemble").stages  # type: ignore[union-attr]

@@ -14,7 +14,7 @@ from ecgfed.core.federation.state import State
 from ecgfed.core.federation.threads import ThreadEngine
 from ecgfed.core.federation.train import initial_state, train
 from ecgfed.core.methods.fedbn import FedBN
-from ecgfed.core.methods.server_sgd import FederatedSgdSettings
+from ecgfed.core.methods.server_sgd import PlainMeanSettings
 from ecgfed.core.nets.net import NetSpec
 from ecgfed.core.nets.resnet1d import ResNet1d
 from ecgfed.testing.federation import CLASSES, synthetic_federation
@@ -27,7 +27,7 @@ PLAN = TrainPlan(rounds=3, local_epochs=None, local_steps=STEPS, batch_size=64, 
 
 
 def fedbn(norm: str) -> FedBN:
-    return FedBN(ResNet1d(NetSpec(CLASSES, width=0.35, norm=norm)), FederatedSgdSettings(lr=LR, momentum=0))
+    return FedBN(ResNet1d(NetSpec(CLASSES, width=0.35, norm=norm)), PlainMeanSettings(lr=LR, momentum=0))
 
 
 def run(method: FedBN, data: TrainingData) -> State:

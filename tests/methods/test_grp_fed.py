@@ -21,7 +21,7 @@ from ecgfed.core.methods.fedavg import FedAvg, FedAvgUniform
 from ecgfed.core.methods.grp_fed import DISCRIMINATOR_SEED, GrpFed, GrpFedSettings
 from ecgfed.core.methods.grp_fed_printed import PrintedSettings
 from ecgfed.core.methods.loss_weighted import loss_weights, next_power
-from ecgfed.core.methods.server_sgd import FederatedSgdSettings, server_step
+from ecgfed.core.methods.server_sgd import PlainMeanSettings, server_step
 from ecgfed.core.methods.settings import make_settings
 from ecgfed.core.nets.discriminator import discriminate, feature_gradient, initial_discriminator
 from ecgfed.core.nets.net import Inputs
@@ -168,7 +168,7 @@ def test_two_rounds_of_the_server_by_hand() -> None:
 
 
 def test_server_momentum_by_hand() -> None:
-    method = FedAvg(NET, FederatedSgdSettings(server_lr=0.5, server_momentum=0.9))
+    method = FedAvg(NET, PlainMeanSettings(server_lr=0.5, server_momentum=0.9))
     server = method.server_start({"w": torch.zeros(1)})
     server = method.aggregate(server, _returned([1.0], [2.0], [1]))  # v = 2, w = 1
     assert float(server["model"]["w"]) == pytest.approx(1.0)
@@ -177,7 +177,7 @@ def test_server_momentum_by_hand() -> None:
 
 
 def test_the_cosine_schedule_by_hand() -> None:
-    settings = FederatedSgdSettings(server_lr=2.0, server_schedule="cosine")
+    settings = PlainMeanSettings(server_lr=2.0, server_schedule="cosine")
     for progress, expected in ((0.0, 2.0), (0.5, 1.0), (2 / 3, 0.5)):
         mean = {"w": torch.tensor([1.0])}
         moved = server_step({"model": {"w": torch.zeros(1)}}, mean, settings, progress)
@@ -245,7 +245,7 @@ def test_the_gradient_penalty_keeps_the_discriminator_flat() -> None:
 
 
 def test_server_adam_is_torchs_adam_on_the_change() -> None:
-    settings = FederatedSgdSettings(
+    settings = PlainMeanSettings(
         server_optimizer="adam", server_lr=0.1, server_momentum=0.8, server_beta2=0.95, server_tau=1e-3
     )
     method = FedAvg(NET, settings)
@@ -277,7 +277,7 @@ def test_loss_memory_by_hand() -> None:
 def test_identities_with_fedavg(settings: GrpFedSettings, other: type[FedAvg]) -> None:
     data, plan = federation((20, 33, 9)), TrainPlan(rounds=2, local_epochs=1, batch_size=8)
     mine = run(GrpFed(NET, settings), data, plan).server["model"]
-    theirs = run(other(NET, FederatedSgdSettings(lr=0.05)), data, plan).server["model"]
+    theirs = run(other(NET, PlainMeanSettings(lr=0.05)), data, plan).server["model"]
     for name in mine:
         torch.testing.assert_close(mine[name], theirs[name], atol=1e-6, rtol=1e-5)
 

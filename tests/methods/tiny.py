@@ -17,8 +17,11 @@ from ecgfed.core.federation.state import State
 from ecgfed.core.federation.threads import ThreadEngine
 from ecgfed.core.federation.train import initial_state, train
 from ecgfed.core.methods.base import Method
+from ecgfed.core.methods.registry import methods
+from ecgfed.core.methods.server_sgd import PLAIN_MEAN
 from ecgfed.core.methods.settings import make_settings
 from ecgfed.core.nets.net import Inputs, NetSpec
+from ecgfed.tasks.reproduce_run import open_settings
 
 #: x and class of each client's points
 POINTS = ((np.array([1.0, -0.5]), np.array([1, 0])), (np.array([2.0, 0.3, -1.0]), np.array([0, 1, 1])))
@@ -82,9 +85,10 @@ def hessian(model: np.ndarray, client: int) -> np.ndarray:
 
 
 def run(kind: type[Method], plan: TrainPlan = PLAN, federation: TrainingData | None = None, **settings: Any) -> State:
-    """Train a method on the two clients, or on others; plain SGD unless asked otherwise."""
+    """Train a method on the two clients, or on others; plain SGD and the plain mean unless asked otherwise."""
     fields = set(kind.settings_type.__dataclass_fields__)
-    given = {"lr": 0.3, **({"momentum": 0.0} if "momentum" in fields else {}), **settings}
+    paper = open_settings(kind.name, settings.get("generic", "fedavg")) if kind.name in methods() else PLAIN_MEAN
+    given = {"lr": 0.3, **({"momentum": 0.0} if "momentum" in fields else {}), **paper, **settings}
     method = kind(TinyNet(), make_settings(kind.settings_type, given))  # type: ignore[arg-type]
     federation = federation or data()
     with ThreadEngine(federation, replace(plan), 1) as engine:

@@ -41,7 +41,7 @@ def test_prepare_server_and_site(ecgfed: Callable[..., Any], parts: list[Path], 
     said = ecgfed("federate", "status", site, "--json")
     assert json.loads(said.out)["patients"] == 2
     said = ecgfed("federate", "status", server)
-    assert "2 sites, method grp-fed" in said.out
+    assert "2 sites, method fed-gate" in said.out
 
 
 @pytest.mark.parametrize(

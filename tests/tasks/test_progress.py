@@ -149,7 +149,7 @@ VERBS: dict[str, tuple[Verb, set[str], tuple[str, ...], tuple[str, ...]]] = {
         (),
     ),
     "prepare_cifar10": (cifar10, {"images"}, (), ("cannot be compared with the official files",)),
-    "train": (train, {"grp-fed"}, ("grp-fed on 4 clients: 2 rounds of 1 local step",), ("risk=meta-bsm pools",)),
+    "train": (train, {"fed-gate"}, ("fed-gate on 4 clients: 2 rounds of 1 local step",), ("risk=meta-bsm pools",)),
     "train_seeds": (train_seeds, {"fedavg"}, ("Seed 4, 2 of 2:",), ()),
     "evaluate": (
         lambda place, progress: ecgfed.evaluate(place["run"], out=place["out"], progress=progress),

@@ -34,6 +34,7 @@ def stopped_after(folder: Path, cohort: ecgfed.Cohort, rounds: int, *, resume: b
     return ecgfed.train(
         cohort,
         folder,
+        method="grp-fed",
         rounds=ROUNDS,
         local_steps=4,
         seed=0,

@@ -32,7 +32,9 @@ class Numbers(TypedDict):
 def numbers(folder: Path) -> Numbers:
     """Train in an empty folder, and look at what each model answers on each client's test beats."""
     cohort = ecgfed.prepare_demo(folder / "cohort", patients=8, minutes=2)
-    run = ecgfed.train(cohort, folder / "run", rounds=25, local_steps=4, seed=0, eval_every=0, engine="threads")
+    run = ecgfed.train(
+        cohort, folder / "run", method="grp-fed", rounds=25, local_steps=4, seed=0, eval_every=0, engine="threads"
+    )
     state, data = run.state(), training_data(cohort, rr=True)
     models = [run.method.global_model(state.server, (), "ensemble")]
     models += [

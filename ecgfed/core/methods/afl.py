@@ -8,9 +8,8 @@ with :math:`\Pi_\Delta` the Euclidean projection onto the simplex; every client 
 exact with ``--local-steps 1`` and momentum 0; its model is the average of w over the rounds.
 
 Departures in ``afl-fedavg``: several local steps, which makes it FedAvg weighted by lambda, as the GRP-FED comparison
-implies; its model is the last w; the server may take its step with an optimizer of its own (``server_optimizer``).
-F_i is the loss over all of a client's training beats at the received w, or over ``survey_beats`` of them, as stochastic
-AFL estimates it.
+implies; its model is the last w; the server steps with Adam (``server_optimizer``). F_i is the loss over all of a
+client's training beats at the received w, or over ``survey_beats`` of them, as stochastic AFL estimates it.
 """
 
 from collections.abc import Iterable
@@ -25,7 +24,7 @@ from ecgfed.core.methods.communication import CommunicationSpec
 from ecgfed.core.methods.fedavg import LossFirst, LossFirstSettings
 from ecgfed.core.methods.interface import Requirements, Returned, Tree, weighted_mean
 from ecgfed.core.methods.models import Pipeline, Stage
-from ecgfed.core.methods.server_sgd import server_start, server_step
+from ecgfed.core.methods.server_sgd import PlainMeanSettings, server_start, server_step
 from ecgfed.core.methods.settings import ranged
 from ecgfed.core.nets.layers import Params
 from ecgfed.core.nets.net import Net
@@ -41,7 +40,16 @@ class AflSettings(LossFirstSettings):
     """
 
     momentum: float = 0.0
-    lambda_lr: float = ranged(0.1, 0, 1e4)
+    lambda_lr: float = ranged(0.001, 0, 1e4)
+
+
+@dataclass(frozen=True)
+class ExactAflSettings(PlainMeanSettings, AflSettings):
+    """AFL's settings with the step of the paper, whose guarantee is for plain steps and losses over all beats."""
+
+    momentum: float = 0.0
+    lambda_lr: float = 0.1
+    survey_beats: int = 0
 
 
 def onto_simplex(point: Tensor) -> Tensor:
@@ -90,6 +98,7 @@ class Afl(AflFedAvg):
 
     name: ClassVar[str] = "afl"
     communication: ClassVar[CommunicationSpec] = replace(AflFedAvg.communication, title="AFL")
+    settings_type: ClassVar[type] = ExactAflSettings
     requirements = Requirements(pre_round_metrics=True, single_step=True, all_clients=True)
 
     def __init__(self, net: Net, settings: AflSettings) -> None:

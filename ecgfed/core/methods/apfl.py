@@ -11,8 +11,7 @@ Every gradient is taken at the models of the step before. The server averages th
 :math:`\alpha_i` moves once a round, at its first step; there its adaptation is an option that is off by default.
 
 Departures from the paper: participants are weighted by data share (equally in the paper); momentum (0 is the paper's);
-running statistics of the mixture belong to :math:`v_i`; the server may take its step with an optimizer of its own
-(``server_optimizer``).
+running statistics of the mixture belong to :math:`v_i`; the server steps with Adam (``server_optimizer``).
 
 Numbers of algorithm and section, and the paper's settings, are from memory of the paper; the authors' code is
 github.com/MLOPTPSU/FedTorch.

@@ -6,7 +6,8 @@ r"""Ditto (Li et al., ICML 2021, arXiv 2012.04221), Algorithm 1: a personal mode
 :math:`\lambda` = 0 is local training; a large one gives the global model.
 
 Departures from the paper: both models take the same number of steps on the same batches, since the engine fixes the
-beats of a round; momentum, with a velocity for each model (0 is the paper's).
+beats of a round; momentum, with a velocity for each model (0 is the paper's); the server steps with Adam
+(``server_optimizer``).
 """
 
 from collections.abc import Sequence

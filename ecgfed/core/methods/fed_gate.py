@@ -45,11 +45,6 @@ class FedGateSettings(FederatedSgdSettings):
         loss_memory: L_m = memory * old + (1 - memory) * new, stored by the client.
     """
 
-    lr: float = 0.02
-    server_optimizer: str = "adam"
-    server_lr: float = 0.01
-    server_momentum: float = 0.9
-    server_schedule: str = "cosine"
     q0: float = ranged(0.0, 0, 100)
     eta_q: float = ranged(0.0, 0, 100)
     loss_memory: float = ranged(0.5, 0, 0.9999)

@@ -14,7 +14,8 @@ averaged (11), so that a new patient gets a head from a class distribution alone
 :math:`\theta_m, \psi_m, \phi_m`.
 
 What the paper leaves open: the generic branch is trained by FedAvg, FedProx, SCAFFOLD or FedDyn (``generic``); the
-personal head starts from 0, so that the first personal model is the generic one.
+personal head starts from 0, so that the first personal model is the generic one. A departure: the server steps with
+Adam for the generic branch (``server_optimizer``), but for FedDyn's.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,7 +64,7 @@ class FedRodSettings(FedProxSettings, ScaffoldSettings, FedDynSettings):
 
     def check_together(self) -> None:
         self.generic_settings()  # raises what that method's settings raise
-        for name in _unused_settings(self.generic):
+        for name in unused_settings(self.generic):
             if getattr(self, name) != _DEFAULTS[name]:
                 value = f"{getattr(self, name)}, which {self.generic} does not have"
                 action = "leave it out, or choose another generic"
@@ -78,15 +79,15 @@ class FedRodSettings(FedProxSettings, ScaffoldSettings, FedDynSettings):
     @classmethod
     def of_earlier_versions(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         # version 0.1 took mu and alpha whatever the generic branch, and did nothing with them
-        unused = _unused_settings(values.get("generic", "fedavg"))
-        return {name: value for name, value in values.items() if name not in unused}
+        unused = unused_settings(values.get("generic", "fedavg"))
+        return {name: value for name, value in super().of_earlier_versions(values).items() if name not in unused}
 
 
 #: Fed-RoD's defaults, of its settings and of the generic methods'.
 _DEFAULTS = {setting.name: setting.default for setting in settings_of(FedRodSettings)}
 
 
-def _unused_settings(generic: str) -> set[str]:
+def unused_settings(generic: str) -> set[str]:
     """Return settings that some generic method has and this one does not."""
     of_each = {
         name: {setting.name for setting in settings_of(method.settings_type)} for name, method in GENERIC.items()

@@ -14,7 +14,7 @@ pass a round.
 The server averages the trained models by data share; a client's model is the one after its local training.
 
 Departures from the paper: momentum in local SGD; running statistics are received, not mixed; at most ``passes`` passes
-the first time; the server may take its step with an optimizer of its own (``server_optimizer``).
+the first time; the server steps with Adam (``server_optimizer``).
 
 The authors' code is github.com/TsingZ0/FedALA; its p of 2 counts a layer's weight and bias apart.
 """

@@ -5,12 +5,14 @@ r"""Federated averaging (McMahan et al., AISTATS 2017), Algorithm 1; implemented
 with :math:`p_i` client i's share of the participants' training beats (``fedavg``) or 1/m (``fedavg-uniform``), and
 :math:`w_i` the result of local SGD from :math:`w^t`. The global model serves every patient.
 
-Departures from the paper: momentum in local SGD (0 is the paper's); the server may take its step with an optimizer of
-its own (``server_optimizer``), by default the plain mean.
+Departures from the paper: momentum in local SGD (0 is the paper's); the server takes its step with Adam, which is
+FedAdam of Reddi et al. 2021. ``server_optimizer=sgd`` with ``server_lr=1``, ``server_momentum=0`` and
+``server_schedule=constant`` is the paper's plain mean.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -56,10 +58,16 @@ class LossFirstSettings(FederatedSgdSettings):
     """Settings of methods that use the loss before training.
 
     Attributes:
-        survey_beats: over how many training beats at most that loss is taken, others in each round; 0 takes all.
+        survey_beats: over how many training beats at most that loss is taken, others in each round; 0 takes all. The
+            default is what a round trains on by default, since rounds are short beside a pass over all beats.
     """
 
-    survey_beats: int = ranged(0, 0, 1_000_000_000)
+    survey_beats: int = ranged(64, 0, 1_000_000_000)
+
+    @classmethod
+    def of_earlier_versions(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        # version 0.1 always took all
+        return {"survey_beats": 0, **super().of_earlier_versions(values)}
 
 
 class LossFirst(FedAvg):

@@ -12,8 +12,7 @@ The bodies are averaged by data share. The global model has the untrained head; 
 the whole model after the federation (section 5.2), which is ``--personal finetune``, this method's default.
 
 Departures from the paper: fine-tuning stops early on validation beats, where the paper takes a number of epochs;
-momentum in local SGD is a setting (the paper's is 0.9); the server may take its step with an optimizer of its own
-(``server_optimizer``).
+momentum in local SGD is a setting (the paper's is 0.9); the server steps with Adam (``server_optimizer``).
 
 Numbers of algorithm and section, and the paper's settings, are from memory of the paper.
 """

@@ -9,8 +9,8 @@ clients' normalisation layers (github.com/med-air/FedBN, issue 9), which is ``--
 default, as for all methods without one. A new client that has labelled beats trains layers of its own.
 
 Departures from the paper: group normalisation, the nets' default, is kept local as batch normalisation is; the mean is
-over the round's participants; momentum in local SGD (0 is the paper's); the server may take its step with an optimizer
-of its own (``server_optimizer``), by default the plain mean.
+over the round's participants; momentum in local SGD (0 is the paper's); the server steps with Adam
+(``server_optimizer``).
 """
 
 from typing import ClassVar

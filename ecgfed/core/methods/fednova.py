@@ -16,8 +16,8 @@ Server (with the choice of :math:`\tau_\text{eff}` of the official code):
 Clients that take equally many steps make this FedAvg. With ``local_epochs`` a patient with more beats takes more steps,
 and FedAvg would count it for that in addition to its data share.
 
-Departures from the paper: running statistics, which it does not mention, are the mean by data share; the server may
-take its step with an optimizer of its own (``server_optimizer``); local proximal terms are left to ``fedprox``.
+Departures from the paper: running statistics, which it does not mention, are the mean by data share; the server steps
+with Adam (``server_optimizer``); local proximal terms are left to ``fedprox``.
 
 The number of the section is from memory of the paper; the official code is github.com/JYWa/FedNova.
 """

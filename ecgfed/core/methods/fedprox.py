@@ -7,7 +7,7 @@ r"""FedProx (Li et al., MLSys 2020, arXiv 1812.06127): FedAvg with a proximal te
 
 Departures from the paper: every client takes the planned number of steps (the paper lets slow ones take fewer); clients
 are sampled uniformly and weighted by data share, as in the authors' code (the paper samples by data share and averages
-uniformly).
+uniformly); the server steps with Adam (``server_optimizer``).
 """
 
 from dataclasses import dataclass, replace

@@ -78,11 +78,6 @@ class GrpFedSettings(FederatedSgdSettings):
         personalise: ``false`` trains the global model only.
     """
 
-    lr: float = 0.02
-    server_optimizer: str = "adam"
-    server_lr: float = 0.01
-    server_momentum: float = 0.9
-    server_schedule: str = "cosine"
     local_lr: float = ranged(5e-3, 0, 100)
     beta: float = ranged(0.5, 0, 1)
     q0: float = ranged(1.0, 0, 100)

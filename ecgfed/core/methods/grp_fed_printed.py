@@ -9,17 +9,14 @@ from typing import ClassVar
 
 from ecgfed.core.methods.communication import CommunicationSpec
 from ecgfed.core.methods.grp_fed import GrpFed, GrpFedSettings
+from ecgfed.core.methods.server_sgd import PlainMeanSettings
 
 
 @dataclass(frozen=True)
-class PrintedSettings(GrpFedSettings):
+class PrintedSettings(PlainMeanSettings, GrpFedSettings):
     """GRP-FED's settings with the paper's values as defaults (section 4.1 and Algorithm 1)."""
 
     lr: float = 5e-3
-    server_optimizer: str = "sgd"
-    server_lr: float = 1.0
-    server_momentum: float = 0.0
-    server_schedule: str = "constant"
     beta: float = 0.5
     q0: float = 10.0
     q_floor: float = -1000.0

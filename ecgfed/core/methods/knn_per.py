@@ -10,8 +10,8 @@ of the classes of the k nearest examples in that datastore and the global model 
 ``--personal knn``, which is this method's default). The datastore is made after training and never sent; it is written
 into the patient's part of an exported bundle.
 
-Departures from the paper: the server may take its step with an optimizer of its own (``server_optimizer``); momentum in
-local SGD; ``ecgfed.core.personal.knn`` has those of the datastore.
+Departures from the paper: the server steps with Adam (``server_optimizer``); momentum in local SGD;
+``ecgfed.core.personal.knn`` has those of the datastore.
 
 The number of the section is from memory of the paper.
 """

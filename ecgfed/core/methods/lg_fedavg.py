@@ -31,7 +31,7 @@ class LgFedAvgSettings(SgdSettings):
         warm_start: share of the rounds that are FedAvg; 0 starts from random weights.
     """
 
-    warm_start: float = ranged(0.5, 0, 1)
+    warm_start: float = ranged(0.8, 0, 1)
 
     def planned_by_length(self, over: float) -> tuple[str, ...]:
         """Return ``warm_start`` if FedAvg lasted for a share of the planned rounds that is over."""

@@ -33,7 +33,7 @@ class SgdSettings(LossSettings):
         clip: maximum norm of a step's gradient; larger ones are scaled down to it (Pascanu et al. 2013). 0 is off.
     """
 
-    lr: float = ranged(5e-3, 0, 100)
+    lr: float = ranged(0.02, 0, 100)
     momentum: float = ranged(0.9, 0, 0.9999)
     weight_decay: float = ranged(0.0, 0, 1)
     clip: float = ranged(0.0, 0, 1e6)

@@ -12,8 +12,7 @@ Models are averaged by data share; the global model serves every patient. In a c
 the one that all start with.
 
 Departures from the paper: a representation is the extractor's features, without the projection head that the paper adds
-to the net; momentum in local SGD (the paper's is 0.9, too); the server may take its step with an optimizer of its own
-(``server_optimizer``).
+to the net; momentum in local SGD (the paper's is 0.9, too); the server steps with Adam (``server_optimizer``).
 
 Numbers of algorithm and equations, and the paper's settings, are from memory of the paper.
 """

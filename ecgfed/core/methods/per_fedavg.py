@@ -7,8 +7,9 @@ with independent batches D, D', D''. ``form=fo`` drops the Hessian; ``form=hf`` 
 :math:`v = \nabla f_i(w - \alpha \nabla f_i(w; D); D')` as
 :math:`(\nabla f_i(w + \delta v; D'') - \nabla f_i(w - \delta v; D'')) / (2 \delta)`.
 
-Departure from the paper: a patient's model is one step of alpha from the global model it last received, on the first
-batch of that round, so that it exists at any time of the run (the paper adapts the final model after training).
+Departures from the paper: a patient's model is one step of alpha from the global model it last received, on the first
+batch of that round, so that it exists at any time of the run (the paper adapts the final model after training); the
+server steps with Adam (``server_optimizer``).
 """
 
 from collections.abc import Sequence
@@ -42,7 +43,7 @@ class PerFedAvgSettings(FederatedSgdSettings):
     """
 
     momentum: float = 0.0
-    alpha: float = ranged(0.01, 0, 100)
+    alpha: float = ranged(0.001, 0, 100)
     form: str = choice("fo", ("fo", "hf"))
     delta: float = ranged(1e-3, 1e-8, 1)
 

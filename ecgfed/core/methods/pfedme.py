@@ -41,9 +41,9 @@ class PFedMeSettings(LossSettings):
         beta: step of the server towards the mean (beta).
     """
 
-    lr: float = ranged(5e-3, 0, 100)
-    lam: float = ranged(15.0, 0, 1e4)
-    inner_steps: int = ranged(5, 1, 1000)
+    lr: float = ranged(0.02, 0, 100)
+    lam: float = ranged(30.0, 0, 1e4)
+    inner_steps: int = ranged(3, 1, 1000)
     personal_lr: float = ranged(0.02, 0, 100)
     beta: float = ranged(1.0, 0, 10)
 

@@ -14,7 +14,7 @@ L is 1/eta for plain SGD. Momentum m makes :math:`w - w_i` up to 1/(1 - m) times
 L is (1 - m)/eta.
 
 Departures from the paper: momentum, with L as above; running statistics, which have no gradient, are averaged with
-weights u; the server may take the step with an optimizer of its own (``server_optimizer``).
+weights u; the server steps with Adam (``server_optimizer``).
 """
 
 from dataclasses import dataclass, replace
@@ -42,8 +42,8 @@ class QFflSettings(LossFirstSettings):
         q: power of the losses; 0 is the unweighted mean of the clients' models.
     """
 
-    lr: float = ranged(5e-3, 1e-9, 100)
-    q: float = ranged(1.0, 0, 100)
+    lr: float = ranged(0.02, 1e-9, 100)
+    q: float = ranged(0.3, 0, 100)
 
 
 class QFfl(LossFirst):

@@ -9,8 +9,8 @@ r"""SCAFFOLD (Karimireddy et al., ICML 2020, arXiv 1910.06378), Algorithm 1.
 Option II assumes plain SGD: with momentum m a step is up to 1/(1 - m) times longer than eta g, c_i is overstated by as
 much, and the method can diverge. So momentum is 0 unless option I is chosen.
 
-Departures from the paper: running statistics, which it does not mention, are the participants' mean; the server may
-take its step with an optimizer of its own (``server_optimizer``).
+Departures from the paper: running statistics, which it does not mention, are the participants' mean; the server steps
+with Adam (``server_optimizer``).
 """
 
 from collections.abc import Sequence

@@ -13,10 +13,15 @@ With :math:`\bar w` the aggregated client models and :math:`\Delta = \bar w - w`
 
 (FedAdam: Reddi et al., ICLR 2021, algorithm 2, with Adam's bias correction), whose step does not depend on the length
 of :math:`\Delta`.
+
+The defaults of local and server steps are shared by all methods that have both, and were tuned on validation beats of
+MIT-BIH (docs/decisions/0111). ``PLAIN_MEAN`` is the server of the papers.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -40,16 +45,38 @@ class FederatedSgdSettings(SgdSettings):
             (Loshchilov and Hutter, ICLR 2017, without restarts).
     """
 
-    server_lr: float = ranged(1.0, 0, 1000)
-    server_momentum: float = ranged(0.0, 0, 0.9999)
-    server_optimizer: str = choice("sgd", ("sgd", "adam"))
+    server_lr: float = ranged(0.01, 0, 1000)
+    server_momentum: float = ranged(0.9, 0, 0.9999)
+    server_optimizer: str = choice("adam", ("sgd", "adam"))
     server_beta2: float = ranged(0.99, 0, 0.999999)
     server_tau: float = ranged(1e-5, 1e-12, 1)
-    server_schedule: str = choice("constant", ("constant", "cosine"))
+    server_schedule: str = choice("cosine", ("constant", "cosine"))
+
+    @classmethod
+    def of_earlier_versions(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of a stored run; a method that had no server step then had the plain mean."""
+        return {**PLAIN_MEAN, **super().of_earlier_versions(values)}
 
     def planned_by_length(self, over: float) -> tuple[str, ...]:
         """Return the cosine schedule, which spans the planned rounds."""
         return ("server_schedule=cosine",) if over > 0 and self.server_schedule == "cosine" else ()
+
+
+@dataclass(frozen=True)
+class PlainMeanSettings(FederatedSgdSettings):
+    """The same with plain aggregation, for methods whose paper allows no other server step."""
+
+    server_lr: float = 1.0
+    server_momentum: float = 0.0
+    server_optimizer: str = "sgd"
+    server_schedule: str = "constant"
+
+
+#: Plain aggregation, as federated averaging and most papers have it.
+PLAIN_MEAN: dict[str, str | float] = {
+    name: getattr(PlainMeanSettings, name)
+    for name in ("server_optimizer", "server_lr", "server_momentum", "server_schedule")
+}
 
 
 def server_start(initial: Params, settings: FederatedSgdSettings) -> Tree:

@@ -9,6 +9,7 @@ REASONS = {
     "request": "it cannot use the server's request",
     "behind": "its patients' state is not from the round before this one",
     "card": "the method would send something its communication spec does not declare",
+    "model": "the model that it was sent is incomplete or has values that are not finite",
     "privacy": "the run would exceed its privacy budget that it allows",
     "limit": "the run exceeds the number of runs or rounds that it allows",
     "ended": "it already has a different result of this run",

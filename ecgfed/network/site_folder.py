@@ -60,6 +60,11 @@ class Site:
         ):
             raise OptionError("max_epsilon", f"{epsilon!r:.40}", "a number above 0 and below 1,000,000")
 
+    @property
+    def is_private(self) -> bool:
+        """Whether the site has a privacy budget."""
+        return self.max_epsilon is not None
+
     def cohort(self) -> Cohort:
         """Open the cohort; raises CohortError, and SiteError if its clients do not match the order."""
         cohort = open_cohort(self.cohort_path)

@@ -19,7 +19,7 @@ from torch import Tensor
 from ecgfed.base.errors import EcgfedError, StorageError
 from ecgfed.base.files import append_line, create_folder, read_json, write_json, write_text
 from ecgfed.core.config import SERVER
-from ecgfed.core.federation.client_round import ClientResult, ClientWork
+from ecgfed.core.federation.client_round import ClientResult, ClientRunner, ClientWork, run_client
 from ecgfed.core.federation.data import uses_weak_labels
 from ecgfed.core.federation.plan import available_cores, check_requirements
 from ecgfed.core.federation.single_thread import single_torch_thread
@@ -39,8 +39,10 @@ from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.network.budget import charge, check_budget, noised_scalars
 from ecgfed.network.errors import SiteError
 from ecgfed.network.leaves import check_down, check_up
+from ecgfed.network.private_answers import UniformRunner
 from ecgfed.network.run_spec import RunSpec
 from ecgfed.network.site_folder import Site
+from ecgfed.network.tensor_schema import round_schema
 
 #: Folder of a site that holds one folder per run.
 RUNS = "runs"
@@ -139,6 +141,8 @@ class SiteRun:
         self.pending = CheckpointStore(self.folder / PENDING, run_spec.run)
         self.initial = self.method.net.initial(self.plan.seed)
         self.check = StateCheck(self.method, self.plan, is_site=True)
+        #: client -> why its training failed in this session, where the server is not told
+        self.failures: dict[int, str] = {}
 
     def _check_cohort(self, spec: NetSpec) -> None:
         """Refuse a cohort that does not fit the net, or differs from the one at the start of the run."""
@@ -230,15 +234,24 @@ class SiteRun:
             )
             work.append(ClientWork(info, shared, client_state, state.beats_used.get(client, 0)))
         try:
-            with ThreadEngine(self.data, self.plan, available_cores()) as engine:
+            runner = self._runner(work[0])
+            with ThreadEngine(self.data, self.plan, available_cores(), runner) as engine:
                 secret = self._secret(request)
                 outcomes = NoisedEngine(engine, self.plan, secret).run(self.method, work)
                 results = [result for result in outcomes if result is not None]  # ThreadEngine skips no client
                 if self.site.max_epsilon is not None:
                     results = noised_scalars(self.method, self.plan, results, request.round, secret)
+                if isinstance(runner, UniformRunner):
+                    self.failures = runner.failures
                 return results
         except EcgfedError as problem:
             raise SiteError("training", *problem.parts) from problem
+
+    def _runner(self, work: ClientWork) -> ClientRunner:
+        """Return what runs a client's round: at a site with a privacy budget, a failure must not be told."""
+        if self.site.max_epsilon is None:
+            return run_client
+        return UniformRunner(round_schema(self.method, self.plan, work))
 
     def _secret(self, request: RoundRequest) -> bytes:
         """Return the seed of this reply's noise."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ecgfed.core.federation.client_round import ClientWork, run_client
+from ecgfed.core.federation.client_round import ClientResult, ClientWork, prepared, train_locally
 from ecgfed.core.federation.data import TrainingData
 from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.federation.trees import flatten
@@ -113,10 +113,18 @@ def round_schema(method: Method, plan: TrainPlan, work: ClientWork) -> TensorSch
     work = replace(work, info=info, beats_used=0)
     # the message may depend on state from an earlier round, as LG-FedAvg's head does on the client's own extractor
     first = replace(work, shared=message, client_state=method.client_start(initial))
-    client_state = run_client(method, data, short, first).client_state
-    result = run_client(method, data, short, replace(work, client_state=client_state))
+    client_state = _run_unchecked(method, data, short, first).client_state
+    result = _run_unchecked(method, data, short, replace(work, client_state=client_state))
     leaves = {path: (leaf.dtype, tuple(leaf.shape)) for path, leaf in flatten(result.returned).items()}
     return TensorSchema(leaves, frozenset(result.losses))
+
+
+def _run_unchecked(method: Method, data: TrainingData, plan: TrainPlan, work: ClientWork) -> ClientResult:
+    """Run a client's round as ``run_client`` does; values that are not finite do not matter."""
+    work = prepared(method, data, work)
+    state, losses, beats = train_locally(method, data, plan, work)
+    returned, client_state = method.finish_round(state, work.info)
+    return ClientResult(returned, client_state, {name: float(value) for name, value in losses.items()}, beats)
 
 
 def _noise(spec: NetSpec, client: int) -> TrainingData:

@@ -35,7 +35,7 @@ def _require(**_values: object) -> None:
 
 
 @app.command("server")
-@takes_options("options", ServerOptions, before=_require, insert={"port": ("name", "prepare")})
+@takes_options("options", ServerOptions, before=_require, insert={"port": ("name", "prepare", "back_to")})
 @takes_options(
     "config",
     FederationConfig,
@@ -54,6 +54,9 @@ def server_command(
         list[str] | None, typer.Option(help="Host name or address that sites dial, for the certificate; repeatable.")
     ] = None,
     prepare: Annotated[bool, typer.Option("--prepare", help="Make the folder and the certificates, and end.")] = False,
+    back_to: Annotated[
+        int | None, typer.Option("--back-to", metavar="ROUND", help="Make this round the run's last again, and end.")
+    ] = None,
     options: ServerOptions,
     config: FederationConfig,
     set_: SetOption = None,
@@ -65,6 +68,15 @@ def server_command(
     from ecgfed.network.listening import Listening
     from ecgfed.network.policy import Policy
 
+    if back_to is not None:
+        from ecgfed.network.going_back import go_back
+
+        current = go_back(folder, back_to)
+        if json_output:
+            print_json({"server": str(folder), "round": back_to, "was": current})
+        else:
+            note(f"The run is at round {back_to} again, and was at {current}. Start the server to go on.", quiet=quiet)
+        return
     config = replace(config, settings=settings_of(set_))
     policy = Policy(**options.shared_with(Policy))
     listening = Listening(options.host, options.port, tuple(name or ()))

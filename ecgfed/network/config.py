@@ -13,6 +13,8 @@ PLAIN, FP16, INT8 = TRANSPORTS = ("plain", "fp16", "int8")
 #: Largest accepted counts: training beats of a patient (ten days), which weight the patient in the aggregate, and
 #: patients of a site, which take memory at the server.
 MAX_BEATS, MAX_PATIENTS = 1_000_000, 10_000
+#: Default of ``--most-change``.
+MAX_CHANGE = 100.0
 _MOST = Range(1, 1_000_000)
 
 
@@ -103,6 +105,14 @@ class PolicyOptions(Options):
     max_patients: int = option(
         MAX_PATIENTS, "Patients that a site may claim; default 10,000.", Range(1, 1 << 20), flag="most-patients"
     )
+
+    max_change: float = option(
+        MAX_CHANGE,
+        "How many times as long as what was sent, and as other sites' updates, an update may be; default 100.",
+        Range(1, 1e9),
+        flag="most-change",
+    )
+    without: tuple[str, ...] = option((), "Sites that take no part any more, by name, separated by commas.")
 
     def check_together(self) -> None:
         """Raise OptionError for a time to wait if every site is required."""

@@ -38,6 +38,7 @@ from ecgfed.core.runs.tree_files import serialised
 from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.network.budget import charge, check_budget, noised_scalars
 from ecgfed.network.errors import SiteError
+from ecgfed.network.kept_rounds import KeptRounds
 from ecgfed.network.leaves import check_down, check_up
 from ecgfed.network.private_answers import UniformRunner
 from ecgfed.network.run_spec import RunSpec
@@ -139,6 +140,7 @@ class SiteRun:
             raise SiteError("request", "the server's plan", f"{problem.marked:.300}") from problem
         self.store = CheckpointStore(self.folder, run_spec.run)
         self.pending = CheckpointStore(self.folder / PENDING, run_spec.run)
+        self.kept = KeptRounds(self.store)
         self.initial = self.method.net.initial(self.plan.seed)
         self.check = StateCheck(self.method, self.plan, is_site=True)
         #: client -> why its training failed in this session, where the server is not told
@@ -174,7 +176,7 @@ class SiteRun:
         return self.store.load(self.check) if self.store.exists() else State(0, {})
 
     def settle(self, last: int) -> State:
-        """Commit the pending round if it is ``last``, and return the state after it.
+        """Commit the pending round if it is ``last``, or go back to it, and return the state after it.
 
         Raises:
             SiteError: the clients' state is not from round ``last``.
@@ -184,6 +186,10 @@ class SiteRun:
         if last > state.round and self.pending.exists() and self.pending.rounds() == last:
             self._count(state, self.pending.load(self.check))
             state = self.state()
+        if state.round != last and last in self.kept.rounds():  # the server went back to an earlier round
+            self.kept.restore(last)
+            state = self.state()
+        self.kept.keep()
         if state.round != last:
             reason = f"is at round {state.round}, but the server expects round {last}"
             raise SiteError("behind", self.folder, reason, action="start a new run if either of the two was lost")

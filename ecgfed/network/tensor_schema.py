@@ -22,6 +22,8 @@ from ecgfed.network.errors import NetworkError
 _EXAMPLES = 8
 #: Larger than any trained weight or loss; sums and squares of smaller values stay finite in float32.
 MAX_ABS = 1e9
+#: Largest accepted loss: far above that of a model that has broken down. No method's loss is below 0.
+MAX_LOSS = 1e6
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,11 @@ class TensorSchema:
             if leaf.is_floating_point() and not bool((leaf.abs() <= MAX_ABS).all()):
                 problem = "has numbers that are too large" if bool(torch.isfinite(leaf).all()) else "is not finite"
                 raise NetworkError("a site's reply", f"{problem} in {path[:100]!r}", f"numbers of {MAX_ABS:g} at most")
+            if path.rpartition("/")[2] == "loss" and not bool(((leaf >= 0) & (leaf <= MAX_LOSS)).all()):
+                raise NetworkError("a site's reply", f"has {path[:100]} {leaf.flatten()[0]:g}", f"0 to {MAX_LOSS:g}")
         for name, value in losses.items():
-            if not abs(value) <= MAX_ABS:  # also rejects NaN
-                raise NetworkError("a site's reply", f"has {name} {value:g}", f"a number of {MAX_ABS:g} at most")
+            if not 0 <= value <= MAX_LOSS:  # also rejects NaN
+                raise NetworkError("a site's reply", f"has {name} {value:g}", f"0 to {MAX_LOSS:g}")
 
 
 def expected_beats(plan: TrainPlan, count: int, beats_used: int, per_step: int) -> int:

@@ -162,6 +162,37 @@ def status_command(
         )
 
 
+@app.command("audit")
+def audit_command(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A site's folder.")],
+    *,
+    holds: Annotated[
+        str | None, typer.Option(metavar="SHA256", help="Of a line written down earlier, which must still be there.")
+    ] = None,
+    last: Annotated[int, typer.Option(metavar="N", min=0, help="Show the last N lines; default 20.")] = 20,
+    json_output: JsonOption = False,
+) -> None:
+    """Verify a site's audit log and show what the server asked and what was answered."""
+    _require()
+    from ecgfed.network.audit import check_log
+
+    log = check_log(folder, holds)
+    shown = log.lines[len(log.lines) - min(last, len(log.lines)) :]
+    if json_output:
+        print_json({"site": str(folder), "lines": log.lines, "last": log.last, "key": log.key})
+        return
+    columns = ("n", "time", "question", "run", "round", "patients", "steps", "weights", "answer", "seconds")
+    rows = [[_cell(line.get(name)) for name in columns] for line in shown]
+    console.print(table(columns, rows, title="What the server asked"))
+    count = f"{len(log.lines)} lines, each signed by key {log.key[:16]} and in order"
+    note(f"{count}. Write down the last line's SHA-256 elsewhere: {log.last}")
+
+
+def _cell(value: object) -> str:
+    """Return a value of the audit log for the table; digests are shortened."""
+    return "" if value is None else str(value)[:16] if len(str(value)) == 64 else str(value)
+
+
 @app.command("try")
 @takes_options(
     "config",

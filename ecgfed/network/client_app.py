@@ -5,10 +5,13 @@ send the error's text, which may contain a patient's id or a file name.
 """
 
 import os
+import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
@@ -17,13 +20,14 @@ from ecgfed.base.errors import EcgfedError, StorageError
 from ecgfed.base.locks import LockedError, locked
 from ecgfed.base.text import safe_text
 from ecgfed.network import messages
+from ecgfed.network.audit import QUESTIONS, append, check_questions, describe
 from ecgfed.network.budget import check_counts, check_noise
 from ecgfed.network.errors import SiteError
 from ecgfed.network.private_answers import scoring_time_s, time_class
 from ecgfed.network.programs import SITE
 from ecgfed.network.site_folder import Site, open_site, registration
 from ecgfed.network.site_results import end_run, private_scores, score_run, server_state
-from ecgfed.network.site_run import SiteRun
+from ecgfed.network.site_run import NOISED, UPDATE, SiteRun
 
 LOG, OLD_LOG = "log.txt", "log-old.txt"
 #: Log rotation size, bytes: a server whose requests are refused repeatedly must not fill the disk.
@@ -41,9 +45,14 @@ def handle(folder: Path, content: RecordDict, handler: Callable[[Site, RecordDic
         content: the message's content.
         handler: returns the reply.
     """
+    started = time.monotonic()
+    asked = describe(QUESTIONS.get(handler.__name__, handler.__name__), content)
     try:
         with locked(folder, wait_s=HELD_S):
-            return handler(open_site(folder), content)
+            site = replace(open_site(folder), asked=asked)
+            reply = handler(site, content)
+            _audit(folder, asked, started)
+            return reply
     except SiteError as problem:
         refusal = problem
     except LockedError as problem:
@@ -55,7 +64,17 @@ def handle(folder: Path, content: RecordDict, handler: Callable[[Site, RecordDic
     except Exception:
         refusal = SiteError("internal", folder, traceback.format_exc().strip().replace("\n", " | "))
     _write_log(folder, f"refused ({refusal.code}): {refusal.line}")
+    try:
+        with locked(folder, wait_s=HELD_S):
+            _audit(folder, {**asked, "answer": f"refused: {refusal.code}"}, started)
+    except (EcgfedError, OSError) as problem:
+        _write_log(folder, f"the audit log lacks this refusal: {problem}")
     return messages.refusal_reply(refusal)
+
+
+def _audit(folder: Path, asked: dict[str, Any], started: float) -> None:
+    """Write a question and the kind of its answer into the audit log; without it, nothing is answered."""
+    append(folder, {"answer": asked["question"], **asked, "seconds": round(time.monotonic() - started, 3)})
 
 
 def _write_log(folder: Path, text: str) -> None:
@@ -80,6 +99,7 @@ def _round(site: Site, content: RecordDict) -> RecordDict:
     with time_class(site.is_private):
         request = messages.read_round_request(content)
         site_run = SiteRun(site, request.run_spec)
+        site.asked["answer"] = NOISED if site.is_private else UPDATE
         reply = messages.round_reply(site_run.run(request), request)
         for client, problem in site_run.failures.items():
             _write_log(site.path, f"patient number {client}: training failed, a noised zero was sent: {problem}")
@@ -91,6 +111,11 @@ def _finish(site: Site, content: RecordDict) -> RecordDict:
     site_run = SiteRun(site, run_spec)
     check_noise(site.max_epsilon, site_run.plan)
     site_run.settle(last)
+    if split == "valid":
+        bounded, run = site.limits.scores, run_spec.run
+        check_questions(
+            site.path, bounded, "scores of this run", lambda line: (line["answer"], line["run"]) == ("scores", run)
+        )
     if not site.is_private:
         return messages.end_reply((score_run if split == "valid" else end_run)(site, site_run, leaves))
     server_state(site_run, leaves)  # refused for every site alike

@@ -142,3 +142,18 @@ class SiteOptions(Options):
     max_rounds: int | None = option(
         None, "Rounds of a run that the site takes part in; default 10,000.", _MOST, flag="most-rounds"
     )
+    max_questions: int | None = option(
+        None, "Times that a round is trained, for other weights each; default 10.", _MOST, flag="most-questions"
+    )
+    max_scores: int | None = option(
+        None, "Times that the site scores a run's models between rounds; default 1,000.", _MOST, flag="most-scores"
+    )
+    max_steps: int | None = option(
+        None, "Local steps of a patient in a round; default 10,000.", Range(1, 10**9), flag="most-steps"
+    )
+    max_seconds: int | None = option(
+        None, "Seconds that a round trains; default 3,600.", Range(1, 10**7), flag="most-seconds", unit="s"
+    )
+    min_batch: int | None = option(
+        None, "Beats of a step at least; default 8. Fewer tell more of each.", Range(1, 4096), flag="least-batch"
+    )

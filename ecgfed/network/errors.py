@@ -12,6 +12,8 @@ REASONS = {
     "model": "the model that it was sent is incomplete or has values that are not finite",
     "privacy": "the run would exceed its privacy budget that it allows",
     "limit": "the run exceeds the number of runs or rounds that it allows",
+    "bound": "it asks for more than the site allows: questions of a round, scores, steps, seconds, or a smaller batch",
+    "gone": "the server had gone while it trained",
     "ended": "it already has a different result of this run",
     "training": "its training failed",
     "storage": "it could not read or write its files",

@@ -276,7 +276,7 @@ def run_site(
     check_certificate(ca)
     with locked(folder / KEY):  # one process per site; its replies lock the folder itself
         _, private = _open_site(folder, cohort, options, key)
-        flower = site_flower(folder)
+        flower = site_flower(folder, private)
         progress.note(f"Connecting to {address} until Ctrl-C. Log: {folder / LOG}")
         while not should_stop():
             process = start_supernode(flower, address, ca.resolve(), private.resolve())
@@ -347,7 +347,7 @@ def try_federation(
     def start_sites() -> None:
         for folder, private in sites:
             address = Address("127.0.0.1", port)
-            processes.append(start_supernode(site_flower(folder), address, ca.resolve(), private.resolve()))
+            processes.append(start_supernode(site_flower(folder, private), address, ca.resolve(), private.resolve()))
 
     def exited() -> tuple[Path, int] | None:
         """Return a site whose process has ended, and its exit code; the server would wait for it forever."""

@@ -36,6 +36,7 @@ from ecgfed.core.runs.noise_key import noise_key
 from ecgfed.core.runs.state_check import StateCheck
 from ecgfed.core.runs.tree_files import serialised
 from ecgfed.domain.cohort.cohort import Cohort
+from ecgfed.network.audit import check_questions
 from ecgfed.network.budget import charge, check_budget, noised_scalars
 from ecgfed.network.errors import SiteError
 from ecgfed.network.kept_rounds import KeptRounds
@@ -44,6 +45,7 @@ from ecgfed.network.private_answers import UniformRunner
 from ecgfed.network.run_spec import RunSpec
 from ecgfed.network.site_folder import Site
 from ecgfed.network.tensor_schema import round_schema
+from ecgfed.network.watch import watched
 
 #: Folder of a site that holds one folder per run.
 RUNS = "runs"
@@ -53,6 +55,8 @@ PENDING = "pending"
 ORDER = "order.json"
 #: File in a run's folder: identifies the cohort at the start of the run.
 COHORT = "cohort.json"
+#: Kinds of answers to a round in the audit log; a stored one was given before, to the same question.
+UPDATE, NOISED, STORED = "update", "noised update", "stored update"
 
 
 def run_folder(site: Site, run: str) -> Path:
@@ -209,11 +213,13 @@ class SiteRun:
         if self.pending.exists() and self.pending.rounds() == request.round:
             pending = self.pending.load(self.check)
             if torch.equal(pending.server["request"], request.digest()):
+                self.site.asked["answer"] = STORED
                 return reply_of(pending.server)
         unknown = [client for client in request.clients if client not in self.data.rows]
         if unknown or not request.clients:
             raise SiteError("request", "the server's round", f"names patients {unknown}", "patients of this site")
         check_down(self.method, request.shared)
+        self._check_bounds(request)
         check_budget(self.site.path, self.site.max_epsilon, self.plan, request.round)
         self.begin()  # after the checks: a refused run does not count towards the site's number of runs
         charge(self.site.path, self.site.max_epsilon, self.run_spec.run, self.plan, request.round)
@@ -226,6 +232,19 @@ class SiteRun:
         check_up(self.method, reply.returned, reply.losses)
         self._save(state, request, results, reply)
         return reply
+
+    def _check_bounds(self, request: RoundRequest) -> None:
+        """Refuse a round beyond the site's bounds on steps, batches and questions; raises SiteError, StorageError."""
+        per_step = self.method.requirements.batches_per_step
+        steps = max(self.plan.steps_for(self.data.epoch_length(client)) * per_step for client in request.clients)
+        self.site.asked["steps"] = steps
+        self.site.limits.check_work(self.plan, steps)
+        asked = {"question": "round", "run": self.run_spec.run, "round": request.round}
+
+        def is_same(line: Mapping[str, object]) -> bool:
+            return line["answer"] in (UPDATE, NOISED) and all(line[name] == value for name, value in asked.items())
+
+        check_questions(self.site.path, self.site.limits.questions, f"answers in round {request.round}", is_same)
 
     @single_torch_thread()
     def _train(self, state: State, request: RoundRequest) -> list[ClientResult]:
@@ -243,13 +262,16 @@ class SiteRun:
             runner = self._runner(work[0])
             with ThreadEngine(self.data, self.plan, available_cores(), runner) as engine:
                 secret = self._secret(request)
-                outcomes = NoisedEngine(engine, self.plan, secret).run(self.method, work)
+                method = watched(self.method, self.site.path, self.site.limits.seconds)
+                outcomes = NoisedEngine(engine, self.plan, secret).run(method, work)
                 results = [result for result in outcomes if result is not None]  # ThreadEngine skips no client
                 if self.site.max_epsilon is not None:
                     results = noised_scalars(self.method, self.plan, results, request.round, secret)
                 if isinstance(runner, UniformRunner):
                     self.failures = runner.failures
                 return results
+        except SiteError:
+            raise
         except EcgfedError as problem:
             raise SiteError("training", *problem.parts) from problem
 

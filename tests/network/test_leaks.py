@@ -54,7 +54,7 @@ def victim(
         wish = {"rounds": 1, "local_epochs": 1, "dp_clip": 0.05, "dp_noise": Z, "dp_at": "patient", **wish}
         made = federation("fedavg", **wish)
         for site, cohort in zip(made.sites, parts, strict=True):
-            make_site(site, cohort, SiteOptions(max_epsilon=8.0))
+            make_site(site, cohort, SiteOptions(max_epsilon=8.0, max_questions=1000))
         with monkeypatch.context() as patch:  # scoring has tests of its own
             patch.setattr(client_app, "private_scores", lambda *_: (EndScores(1, None, None), ""))
             made.serve()

@@ -8,7 +8,6 @@ import os
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -49,7 +48,9 @@ def handle(folder: Path, content: RecordDict, handler: Callable[[Site, RecordDic
     asked = describe(QUESTIONS.get(handler.__name__, handler.__name__), content)
     try:
         with locked(folder, wait_s=HELD_S):
-            site = replace(open_site(folder), asked=asked)
+            site = open_site(folder)
+            site.asked.update(asked)
+            asked = site.asked
             reply = handler(site, content)
             _audit(folder, asked, started)
             return reply

@@ -23,7 +23,7 @@ from ecgfed.network.roster import Roster
 from ecgfed.network.run_spec import RunSpec
 from ecgfed.network.site_run import RoundReply, RoundRequest
 from ecgfed.network.tensor_schema import TensorSchema, check_beats, expected_beats, round_schema
-from ecgfed.network.update_bounds import SiteUpdate, beside_others, measured, record_updates, suspect
+from ecgfed.network.update_bounds import WARN, SiteUpdate, beside_others, measured, record_updates, suspect
 
 #: File in the server's folder with the sites that the current round skips.
 SKIPPED_FILE = "left_out.json"
@@ -98,7 +98,7 @@ class NetworkEngine:
             site = site_of[node]
             reply = _read_reply(content, active[site], method, schema, beats)
             sent = [work_of[client] for client in active[site].clients]
-            updates[site] = measured(method, sent, reply.returned, self.messenger.policy.max_change)
+            updates[site] = measured(method, sent, reply.returned, reply.losses, self.messenger.policy.max_change)
             return reply
 
         contents = {node: messages.round_request(active[site]) for node, site in site_of.items()}
@@ -141,6 +141,10 @@ class NetworkEngine:
             replies = self.messenger.request(messages.ROUND, contents, read, group=str(number))
             record_updates(self.folder, number, dict(enumerate(names)), updates)
             for site, times in beside_others(updates).items():
+                if times > WARN:
+                    self.messenger.log(
+                        f"round {number}: the update of site {names[site]} is {times:.3g} times as long as the others'"
+                    )
                 if times > policy.max_change:
                     reason = f"sent an update {times:.3g} times as long as the other sites'"
                     node = self.roster.sites[site].node

@@ -7,7 +7,6 @@ refused.
 """
 
 import hashlib
-import hmac
 import json
 import math
 from collections.abc import Mapping
@@ -23,7 +22,6 @@ from ecgfed.core.federation.train import initial_state
 from ecgfed.core.federation.trees import flatten, unflatten
 from ecgfed.core.runs.checkpoint import Snapshot
 from ecgfed.core.runs.history import HISTORY
-from ecgfed.core.runs.noise_key import noise_key
 from ecgfed.core.runs.run import create_run
 from ecgfed.core.runs.tree_files import serialised
 from ecgfed.domain.cohort.split import TEST, VALID
@@ -202,8 +200,9 @@ def private_scores(site: Site, site_run: SiteRun, leaves: Mapping[str, Tensor], 
         problem = f"{type(error).__name__}: {error!s:.300}"
     if split != "valid":
         return withheld, problem
-    request = digest_of(json.dumps([run.as_text(), site_run.state().round, split]), leaves)
-    secret = hmac.digest(noise_key(site_run.folder, plan), request, "sha256")
+    state = site_run.state()
+    request = digest_of(json.dumps([run.as_text(), state.round, split]), leaves)
+    secret = site_run.secret(state, site_run.data.clients.tolist(), request)
     t_g, t_p = (math.nan if score is None else score for score in (scores.t_g, scores.t_p))
     return EndScores(patients, *noised_scores(t_g, t_p, plan.dp_noise, secret)), problem
 

@@ -261,7 +261,7 @@ class SiteRun:
         try:
             runner = self._runner(work[0])
             with ThreadEngine(self.data, self.plan, available_cores(), runner) as engine:
-                secret = self._secret(request)
+                secret = self.secret(state, request.clients, request.digest().numpy().tobytes())
                 method = watched(self.method, self.site.path, self.site.limits.seconds)
                 outcomes = NoisedEngine(engine, self.plan, secret).run(method, work)
                 results = [result for result in outcomes if result is not None]  # ThreadEngine skips no client
@@ -281,12 +281,25 @@ class SiteRun:
             return run_client
         return UniformRunner(round_schema(self.method, self.plan, work))
 
-    def _secret(self, request: RoundRequest) -> bytes:
-        """Return the seed of this reply's noise."""
-        # the difference of two replies with the same noise would have none, so all that the server chooses is in it
+    def secret(self, state: State, clients: Sequence[int], request: bytes) -> bytes:
+        """Return the seed of a reply's noise, b"" without noise.
+
+        The difference of two replies with the same noise would have none, so everything that a reply depends on is in
+        it: the server's request, and what the clients keep, which differs after the server went back.
+
+        Args:
+            state: the site's state before the reply.
+            clients: the clients that the reply is about.
+            request: digest of the request.
+        """
         if self.plan.dp_at == SERVER or not (key := noise_key(self.folder, self.plan)):
             return b""
-        return hmac.digest(key, request.digest().numpy().tobytes(), "sha256")
+        words = hashlib.sha256(request)
+        for client in clients:
+            words.update(json.dumps([client, state.beats_used.get(client, 0)]).encode())
+            if client in state.client_states:
+                words.update(serialised(state.client_states[client]))
+        return hmac.digest(key, words.digest(), "sha256")
 
     def _save(self, state: State, request: RoundRequest, results: Sequence[ClientResult], reply: RoundReply) -> None:
         """Write the pending round, the clients' state and the reply, beside the committed one; raises StorageError."""

@@ -10,7 +10,7 @@ against. Every round's lengths are recorded, so that a run that breaks down late
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -34,6 +34,12 @@ UPDATES = "updates.jsonl"
 #: A site whose update is this many times as long as the others' is named when a run breaks down, if it was so in one of
 #: the last rounds.
 SUSPECT, LAST_ROUNDS = 3.0, 20
+#: The server says so at once from here on.
+WARN = 10.0
+_STANDING_OUT = {
+    "beside_others": "update of site {name} in round {number} was {times} times as long",
+    "numbers_beside_others": "losses or numbers of site {name} in round {number} were {times} times as large",
+}
 
 
 @dataclass(frozen=True)
@@ -43,26 +49,47 @@ class SiteUpdate:
     Attributes:
         of_sent: the longest update over the norm of what was sent.
         per_step: the median of the clients' lengths, per local step.
+        largest: the largest absolute value of what is no weight: losses and other numbers.
     """
 
     of_sent: float
     per_step: float
+    largest: float = 0.0
 
 
-def measured(method: Method, work: Sequence[ClientWork], returned: Sequence[Tree], most: float) -> SiteUpdate:
+def measured(
+    method: Method,
+    work: Sequence[ClientWork],
+    returned: Sequence[Tree],
+    losses: Sequence[Mapping[str, float]],
+    most: float,
+) -> SiteUpdate:
     """Return the lengths of a site's updates.
 
     Args:
         work: what the site's clients were sent.
         returned: their replies.
-        most: the largest accepted ``of_sent``.
+        losses: their losses.
+        most: the largest accepted ``of_sent``, and the largest prototype over the largest that was sent, or 1.
 
     Raises:
-        NetworkError: an update is longer.
+        NetworkError: an update is longer, or a prototype larger.
     """
-    updates = updates_of(method, [client.shared for client in work], stack(list(returned)))
+    tree = stack(list(returned))
+    updates = updates_of(method, [client.shared for client in work], tree)
+    largest = max((abs(value) for client in losses for value in client.values()), default=0.0)
+    prototypes = [entry.name for entry in method.communication.up if entry.form == "prototypes"]
+    for path, leaf in flatten(tree).items():
+        if path in updates.change or not leaf.is_floating_point():
+            continue
+        largest = max(largest, float(leaf.abs().max()) if leaf.numel() else 0.0)
+        sent = [flatten(client.shared).get(path) for client in work]
+        before = max((float(value.abs().max()) for value in sent if value is not None and value.numel()), default=1.0)
+        if path in prototypes and not bool((leaf.abs() <= most * max(1.0, before)).all()):
+            reason = f"has {path} of {float(leaf.abs().max()):.3g}"
+            raise NetworkError("a site's reply", reason, f"at most {most:g} times what was sent, or {most:g}")
     if not updates.change:
-        return SiteUpdate(0.0, 0.0)
+        return SiteUpdate(0.0, 0.0, largest)
     norms = torch.stack([lengths(updates.before), torch.ones(len(work), dtype=torch.float64)]).amax(0)
     moved = lengths(updates.change)
     of_sent = float((moved / norms).max())
@@ -70,20 +97,24 @@ def measured(method: Method, work: Sequence[ClientWork], returned: Sequence[Tree
         reason = f"has an update {of_sent:.3g} times as long as the weights that were sent"
         raise NetworkError("a site's reply", reason, f"at most {most:g} times")
     steps = torch.tensor([max(1, client.info.steps) for client in work], dtype=torch.float64)
-    return SiteUpdate(of_sent, median((moved / steps).tolist()))
+    return SiteUpdate(of_sent, median((moved / steps).tolist()), largest)
 
 
-def beside_others(updates: Mapping[int, SiteUpdate]) -> dict[int, float]:
-    """Return how many times as long as the other sites' a site's update per step is, by site.
+def beside_others(updates: Mapping[int, SiteUpdate], what: str = "per_step") -> dict[int, float]:
+    """Return how many times as large as the other sites' a site's value is, by site.
 
     Empty with fewer than three sites: of two that differ, nobody can say which is wrong.
+
+    Args:
+        updates: the sites' updates.
+        what: an attribute of ``SiteUpdate``.
     """
     if len(updates) < 3:
         return {}
     ratios = {}
     for site, update in updates.items():
-        others = median(other.per_step for number, other in updates.items() if number != site)
-        ratios[site] = update.per_step / others if others > 0 else 1.0
+        others = median(getattr(other, what) for number, other in updates.items() if number != site)
+        ratios[site] = getattr(update, what) / others if others > 0 else 1.0
     return ratios
 
 
@@ -91,9 +122,9 @@ def record_updates(
     folder: Path, round_number: int, names: Mapping[int, str], updates: Mapping[int, SiteUpdate]
 ) -> None:
     """Append a round's lengths to ``UPDATES``; lines of the same and later rounds are replaced. Raises StorageError."""
-    ratios = beside_others(updates)
+    ratios, numbers = beside_others(updates), beside_others(updates, "largest")
     sites = {
-        names[site]: {"of_sent": update.of_sent, "per_step": update.per_step, "beside_others": ratios.get(site)}
+        names[site]: {**asdict(update), "beside_others": ratios.get(site), "numbers_beside_others": numbers.get(site)}
         for site, update in sorted(updates.items())
     }
     earlier = read_lines(folder / UPDATES)
@@ -110,17 +141,18 @@ def suspect(folder: Path, round_number: int) -> tuple[str, str]:
         folder: the server's folder.
         round_number: the round that broke down.
     """
-    found: list[tuple[float, int, str]] = []
+    found: list[tuple[float, int, str, str]] = []
     for line in read_lines(folder / UPDATES, round_number):
         sites: Mapping[str, Any] = line["sites"] if line["round"] >= round_number - LAST_ROUNDS else {}
         for name, update in sites.items():
-            if (update["beside_others"] or 0.0) > SUSPECT:
-                found.append((float(update["beside_others"]), int(line["round"]), name))
+            for key, what in _STANDING_OUT.items():
+                if (update[key] or 0.0) > SUSPECT:
+                    found.append((float(update[key]), int(line["round"]), name, what))
     if not found:
         return "", ""
-    times, number, name = max(found)
-    reason = f"the update of site {name} in round {number} was {times:.3g} times as long as the other sites'"
-    first = min(other for _, other, site in found if site == name)
+    times, number, name, what = max(found)
+    reason = f"the {what.format(name=name, number=number, times=f'{times:.3g}')} as the other sites'"
+    first = min(other for _, other, site, _ in found if site == name)
     earlier = [kept for path in (folder / RUN / ROUNDS).glob("[0-9]*") if (kept := int(path.name)) < first]
     again = f"start again with --without {name}"
     if not earlier:

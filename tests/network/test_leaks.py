@@ -19,6 +19,7 @@ from flwr.app import RecordDict
 
 from ecgfed.core.federation.client_round import ClientResult, ClientWork, run_client
 from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.state import State
 from ecgfed.core.federation.trees import flatten
 from ecgfed.core.federation.updates import noised_results
 from ecgfed.core.methods.base import ClientInfo
@@ -224,6 +225,22 @@ def test_the_end_of_a_run_tells_nothing(victim: Callable[..., Any]) -> None:
             replies.append(dict(reply.metric_records["reports"]))
     assert replies == [{"patients": 3}] * 4
     assert "could not be scored" in (site / "log.txt").read_text()
+
+
+def test_noise_is_not_drawn_twice_for_different_updates(victim: Callable[..., Any]) -> None:
+    """A server that sends a site back asks the same of what patients keep by then: the noise would cancel out."""
+    site, order = victim()
+    part, request = SiteRun(open_site(site), order), b"digest"
+    kept = {"variate": torch.zeros(3)}
+    usual = part.secret(State(1, {}, {4: kept}, {4: 16}), [4], request)
+    assert usual == part.secret(State(2, {}, {4: dict(kept), 5: {}}, {4: 16, 5: 1}), [4], request)
+    others = [
+        part.secret(State(1, {}, {4: {"variate": torch.ones(3)}}, {4: 16}), [4], request),
+        part.secret(State(1, {}, {4: kept}, {4: 32}), [4], request),
+        part.secret(State(1, {}, {}, {4: 16}), [4], request),
+        part.secret(State(1, {}, {4: kept}, {4: 16}), [4], b"other"),
+    ]
+    assert len({usual, *others}) == 5
 
 
 def test_counts_by_class_are_not_told(victim: Callable[..., Any]) -> None:

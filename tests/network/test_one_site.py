@@ -94,6 +94,27 @@ def test_an_answer_out_of_bounds_is_refused_by_name(
     assert why in history(run)[1]["left_out"]["1"]
 
 
+def test_prototypes_are_bounded_too(federation: Callable[..., Any]) -> None:
+    """What is no weight destroys a run as well."""
+    made = federation("fedproto", rounds=2, local_steps=1)
+
+    def huge(content: RecordDict, sent: RecordDict) -> None:
+        value = np.full_like(content.array_records["up"]["prototypes"].numpy(), 1e6)
+        content.array_records["up"]["prototypes"] = Array.from_numpy_ndarray(value)
+
+    spoiling(made, huge, 2)
+    with pytest.raises(NetworkError, match=r"^site 1: sent an invalid reply .*has prototypes of 1e\+06"):
+        made.serve()
+
+
+def test_a_site_that_stands_out_is_named_at_once(federation: Callable[..., Any]) -> None:
+    made = federation("fedavg", rounds=2, local_steps=1)
+    spoiling(made, AWAY, 2)
+    made.serve()
+    assert any(line.startswith("round 2: the update of site 1 is ") for line in made.said)
+    assert not any(line.startswith("round 1: the update of") for line in made.said)
+
+
 def test_no_honest_update_is_refused(federation: Callable[..., Any]) -> None:
     """How far the lengths of honest updates lie from the bounds, on one step and on a whole epoch."""
     for name, wish in (("step", {"local_steps": 1}), ("epoch", {"local_epochs": 1})):

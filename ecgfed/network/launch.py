@@ -15,7 +15,7 @@ from pathlib import Path
 from ecgfed.base.errors import OptionError, StorageError
 from ecgfed.base.files import create_folder
 from ecgfed.network.errors import NetworkError
-from ecgfed.network.programs import SERVER, SITE, write_programs
+from ecgfed.network.programs import SERVER, SITE, SITE_KEY, write_programs
 
 FLOWER, LOG, OLD_LOG = "flower", "flower.log", "flower-old.log"
 #: Size in bytes above which the log is rotated at a start; the previous old log is replaced.
@@ -197,9 +197,9 @@ def server_flower(folder: Path, *hosts: str) -> Flower:
     return Flower(folder, {SERVER: str(folder.resolve())}, *hosts)
 
 
-def site_flower(folder: Path) -> Flower:
-    """Return Flower's programs for a site's folder."""
-    return Flower(folder, {SITE: str(folder.resolve())})
+def site_flower(folder: Path, key: Path) -> Flower:
+    """Return Flower's programs for a site's folder; ``key`` is its private key."""
+    return Flower(folder, {SITE: str(folder.resolve()), SITE_KEY: str(key.resolve())})
 
 
 def start_superlink(flower: Flower, tls: Path, host: str, port: int) -> subprocess.Popen[bytes]:

@@ -8,6 +8,8 @@ from ecgfed.network.private import write_private
 
 #: Environment variables that name a site's and a server's folder.
 SITE, SERVER = "ECGFED_SITE", "ECGFED_SERVER"
+#: Environment variable that names a site's private key; default ``key`` in its folder.
+SITE_KEY = "ECGFED_SITE_KEY"
 #: File in a server's folder: how many bytes a site may upload between two requests.
 BOUND = "bound.json"
 #: Programs that ``ecgfed.network.processes`` runs.

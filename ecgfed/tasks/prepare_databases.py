@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError
 from ecgfed.base.extras import require
-from ecgfed.base.options import flat_options
+from ecgfed.base.options import flat_options, option
 from ecgfed.base.text import count_of, listed
 from ecgfed.domain.cohort import databases as db
 from ecgfed.domain.cohort.build import build_cohort
@@ -20,7 +20,17 @@ from ecgfed.tasks.prepare import PrepareConfig, packed
 from ecgfed.tasks.progress import SILENT, ProgressReporter, count_reporter
 
 
-@flat_options(PrepareConfig)
+@dataclass(frozen=True)
+class DatabaseConfig(PrepareConfig):
+    """How a database becomes a cohort."""
+
+    by: str = option(
+        "patient",
+        "Of MIT-BIH: ``patient`` (201 and 202 are one: 45 clients) or ``record`` (46, as in the GRP-FED paper).",
+    )
+
+
+@flat_options(DatabaseConfig)
 def prepare_database(
     database: str,
     source: Path | str,
@@ -28,7 +38,6 @@ def prepare_database(
     *,
     download: bool = False,
     url: str | None = None,
-    by: str = "patient",
     how: ReadOptions | None = None,
     pack: Path | str | None = None,
     key: Path | str | None = None,
@@ -46,7 +55,6 @@ def prepare_database(
         out: the cohort folder to create.
         download: fetch the records from PhysioNet first, verified.
         url: a mirror to download from.
-        by: of MIT-BIH: ``patient`` (201 and 202 are one: 45 clients) or ``record`` (46, as in the GRP-FED paper).
         how: a ``PrepareConfig``, or ``ReadOptions``; leads and classes have defaults of the database.
         pack: also pack the cohort into this file.
         key: file for the table of new and original ids, readable by its owner only.
@@ -55,7 +63,7 @@ def prepare_database(
         executor: any ``concurrent.futures.Executor`` reads the records, in place of our own processes
             (docs/executors.md).
         progress: receives progress, notes and warnings.
-        options: the fields of ``PrepareConfig``.
+        options: the fields of ``DatabaseConfig``.
 
     Raises:
         EcgfedError: an input cannot be used; the message is one line.
@@ -69,7 +77,8 @@ def prepare_database(
     if executor is not None:  # its workers may run in another folder
         source, out = source.absolute(), out.absolute()
     peaks = "detected" if base.record_labels else "annotated"
-    config = PrepareConfig.merged(how, options, "prepare_database", leads=base.leads, classes=base.classes, peaks=peaks)
+    defaults = {"leads": base.leads, "classes": base.classes, "peaks": peaks}
+    config = DatabaseConfig.merged(how, options, "prepare_database", **defaults)
     if base.record_labels and config.peaks != peaks:
         raise OptionError("peaks", config.peaks, f"{peaks}: no beat of the {base.title} is annotated", code="conflict")
     prepare = replace(config.prepare_options(), unlabelled=bool(base.record_labels))
@@ -77,7 +86,7 @@ def prepare_database(
     if download:
         require("wfdb", "reading the records")  # before they are fetched
         download_database(base, source, base_url=url, on_progress=count_reporter(progress, "download"))
-    members = db.database_sources(base, source, prepare, by)
+    members = db.database_sources(base, source, prepare, config.by)
     records = [path for client in members.clients for path in client.records]
     _warn_of_split_patients(base, {client.id for client in members.clients}, prepare.holdout, progress)
     check = count_check(records, prepare) if base is db.MITBIH else None
@@ -85,7 +94,7 @@ def prepare_database(
     plan = named(
         members.clients, prepare, anonymize=anonymize, ids_from_headers=False, key=key, out=out, overwrite=overwrite
     )
-    about = db.database_json(base, members, by, anonymous=anonymize)
+    about = db.database_json(base, members, config.by, anonymous=anonymize)
     with writing_key(key, plan.rows):
         build_cohort(
             plan.sources,

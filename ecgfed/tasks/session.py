@@ -18,7 +18,7 @@ from ecgfed.core.federation.train import Callback, initial_state, train
 from ecgfed.core.federation.updates import NoisedEngine, describe_aggregation, describe_privacy_spent
 from ecgfed.core.runs.callbacks import SaveCheckpoint, WriteHistory
 from ecgfed.core.runs.client_states import ClientStates
-from ecgfed.core.runs.history import HISTORY, last_losses, read_history, read_lines
+from ecgfed.core.runs.history import HISTORY, read_history, read_lines
 from ecgfed.core.runs.noise_key import noise_key
 from ecgfed.core.runs.own_functions import OwnFunctions
 from ecgfed.core.runs.run import Run
@@ -100,8 +100,7 @@ def run_session(
             callbacks.append(WriteTensorBoard(tensorboard))
         callbacks += own.as_callbacks()
         clients = NoisedEngine(engine, run.plan, secret)
-        losses = {} if own.sampler is None else last_losses(history)
-        train(run.method, data, run.plan, clients, state, callbacks, should_stop, secret, own.of_rounds, losses)
+        train(run.method, data, run.plan, clients, state, callbacks, should_stop, secret, own.of_rounds(history))
     if state.round >= rounds:
         for line in lessons(run):
             progress.note(line)

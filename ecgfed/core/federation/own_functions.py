@@ -5,7 +5,7 @@ gives the same bits, and a resumed run ends like an uninterrupted one; the funct
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -73,10 +73,12 @@ class RoundFunctions:
     Attributes:
         sampler: chooses the participants; None: all, or m at random.
         lr_schedule: multiplies the clients' learning rates; None: they are constant.
+        last_losses: client number -> mean loss of its last round, of the rounds before this session.
     """
 
     sampler: Sampler | None = None
     lr_schedule: LrSchedule | None = None
+    last_losses: dict[int, float] = field(default_factory=dict)
 
 
 def sampled(sampler: Sampler, info: RoundInfo) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,7 +78,6 @@ def train(
     should_stop: Callable[[], bool] = lambda: False,
     secret: bytes = b"",
     own: RoundFunctions | None = None,
-    last_losses: Mapping[int, float] | None = None,
 ) -> State:
     """Run the remaining rounds.
 
@@ -92,7 +91,6 @@ def train(
         should_stop: called after every round; True ends the session.
         secret: seed of the noise if the server adds any; must be kept from everybody who sees the models.
         own: a user's sampler and schedule.
-        last_losses: client number -> mean loss of its last round before this session; for the sampler.
 
     Returns:
         The state after the session's last round.
@@ -104,7 +102,7 @@ def train(
     """
     check_requirements(method.requirements, plan, len(data.clients))
     check_combining(method, plan)
-    session = _Session(method, data, plan, engine, secret, state.round, own or RoundFunctions(), last_losses or {})
+    session = _Session(method, data, plan, engine, secret, state.round, own or RoundFunctions())
     try:
         for callback in callbacks:
             callback.on_start(state)
@@ -135,10 +133,9 @@ class _Session:
         secret: bytes,
         finished: int,
         own: RoundFunctions,
-        last_losses: Mapping[int, float],
     ) -> None:
         self.method, self.data, self.plan, self.engine, self.secret = method, data, plan, engine, secret
-        self.own, self.last_losses = own, dict(last_losses)
+        self.own, self.last_losses = own, dict(own.last_losses)
         if own.sampler is not None and plan.clips:
             problem = f"given with {param('dp_clip')}, whose epsilon is that of participants at random"
             raise OptionError("sampler", problem, "one of them", code="conflict")

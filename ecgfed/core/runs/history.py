@@ -1,6 +1,5 @@
 """``history.jsonl`` and ``timing.jsonl``: one line per round."""
 
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +57,3 @@ def read_history(folder: Path, rounds: int | None = None) -> list[dict[str, Any]
         for name in ("loss_mean", "loss_max"):
             typed(line, name, float, folder / HISTORY, "restore the file from a backup")
     return lines
-
-
-def last_losses(history: Iterable[Mapping[str, Any]]) -> dict[int, float]:
-    """Return client number -> mean loss of the last round that it took part in."""
-    losses: dict[int, float] = {}
-    for record in history:
-        losses.update(zip(record["clients"], record["losses"]["loss"], strict=True))
-    return losses

@@ -79,10 +79,16 @@ class OwnFunctions(Options):
             problem = f"was begun with {problem}"
             raise RunError(run, problem, action=action, parameter=name, code="contradiction")
 
-    @property
-    def of_rounds(self) -> RoundFunctions:
-        """The functions that the training loop calls."""
-        return RoundFunctions(self.sampler, self.lr_schedule)
+    def of_rounds(self, history: Sequence[Mapping[str, Any]]) -> RoundFunctions:
+        """Return the functions that the training loop calls.
+
+        Args:
+            history: the records of the finished rounds.
+        """
+        losses: dict[int, float] = {}
+        for record in history if self.sampler is not None else ():
+            losses.update(zip(record["clients"], record["losses"]["loss"], strict=True))
+        return RoundFunctions(self.sampler, self.lr_schedule, losses)
 
     def as_callbacks(self) -> list[Callback]:
         """Return the callbacks as objects of the training loop."""

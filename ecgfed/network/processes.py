@@ -66,6 +66,9 @@ def _superlink() -> None:
     from flwr.superlink import extensions
     from flwr.superlink.cli import flower_superlink
 
+    from ecgfed.network.authors import check_authors
+
+    check_authors()
     bound = Path(os.environ.get(SERVER, "")) / BOUND
     # the tuple form of Starlette's Middleware
     extensions.get_middleware = lambda: ((FleetOnly, (), {}), (UploadLimit, (FLEET, bound), {}))

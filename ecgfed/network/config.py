@@ -13,6 +13,8 @@ PLAIN, FP16, INT8 = TRANSPORTS = ("plain", "fp16", "int8")
 #: Largest accepted counts: training beats of a patient (ten days), which weight the patient in the aggregate, and
 #: patients of a site, which take memory at the server.
 MAX_BEATS, MAX_PATIENTS = 1_000_000, 10_000
+#: How sites are named in models, the default first: by number, or by their key files.
+NUMBERS, NAMES = SITE_NAMES = ("numbers", "names")
 _MOST = Range(1, 1_000_000)
 
 
@@ -32,6 +34,11 @@ class FederationConfig(ModelConfig, _SitesOptions):
     settings: dict[str, Any] = field(default_factory=dict)
     transport: str = option(
         PLAIN, "How updates travel up: plain (default), or smaller as fp16 or int8, which rounds them.", TRANSPORTS
+    )
+    site_names: str = option(
+        NUMBERS,
+        "What models and reports call the sites: numbers (default), or names, those of the key files.",
+        SITE_NAMES,
     )
     eval_every: int = option(
         0, "Have the sites score every n-th round on their validation beats; default 0, never.", Range(0, MOST_COUNT)

@@ -18,7 +18,7 @@ from ecgfed.network.errors import SiteError
 from ecgfed.network.transport import PLAIN, TRANSPORTS
 
 #: Version of the messages: server and site refuse another version instead of misreading it.
-PROTOCOL = 2
+PROTOCOL = 3
 #: Processing of updates besides the method: option -> allowed values, the first of which is the default. A site refuses
 #: a run with an unknown option instead of ignoring it. (Clipping and noise are in the plan.)
 OPTIONS: dict[str, tuple[str, ...]] = {"transport": TRANSPORTS}
@@ -39,6 +39,8 @@ class RunSpec:
         first: number of the site's first patient in the federation.
         federation: number of clients in the federation.
         options: values of ``OPTIONS`` that differ from the default.
+        site: name of the receiving site in ``sites``.
+        sites: ``SiteSource.as_json`` of every site.
     """
 
     run: str
@@ -50,6 +52,8 @@ class RunSpec:
     first: int
     federation: int
     options: dict[str, str] = field(default_factory=dict)
+    site: str = ""
+    sites: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def transport(self) -> str:
@@ -81,6 +85,8 @@ class RunSpec:
                 value["first"],
                 value["federation"],
                 {str(name): str(option) for name, option in dict(value["options"]).items()},
+                str(value["site"]),
+                list(value["sites"]),
             )
             for name in ("first", "federation"):
                 if type(value[name]) is not int or not 0 <= value[name] < 1 << 31:

@@ -80,7 +80,14 @@ def server_command(
         raise OptionError("--keys", "was not given", expected, "or pass --prepare first")
     _run(
         lambda progress, stop_requested: run_server(
-            folder, config, keys, listening, policy=policy, progress=progress, should_stop=stop_requested
+            folder,
+            config,
+            keys,
+            listening,
+            policy=policy,
+            proxy=options.proxy,
+            progress=progress,
+            should_stop=stop_requested,
         ),
         folder,
         "every finished round is saved, the same 'ecgfed federate server' goes on",

@@ -8,6 +8,8 @@ from ecgfed.base.options import Options, Range, option
 from ecgfed.base.plugins import names_code
 from ecgfed.core.config import MOST_COUNT, ModelConfig
 
+#: Version of the messages: server and site refuse another version instead of misreading it.
+PROTOCOL = 3
 #: Encodings of the updates (``ecgfed.network.transport``), the default first.
 PLAIN, FP16, INT8 = TRANSPORTS = ("plain", "fp16", "int8")
 #: Largest accepted counts: training beats of a patient (ten days), which weight the patient in the aggregate, and
@@ -87,6 +89,22 @@ class ListeningOptions(Options):
     port: int = option(9092, "Port to listen at (default 9092); the only one that sites need.")
 
 
+#: Choices of ``--proxy``: HAProxy where it is installed, always, or never.
+AUTO, HAPROXY, NONE = PROXIES = ("auto", "haproxy", "none")
+
+
+@dataclass(frozen=True)
+class ProxyOptions(Options):
+    """What stands between the network and the server."""
+
+    proxy: str = option(
+        AUTO,
+        "Start HAProxy before the server, which keeps strangers' connections from using up its own: auto (default, "
+        "where it is installed), haproxy, or none.",
+        PROXIES,
+    )
+
+
 @dataclass(frozen=True)
 class PolicyOptions(Options):
     """How many sites a round needs, and how long it waits for the others."""
@@ -119,7 +137,7 @@ class PolicyOptions(Options):
 
 
 @dataclass(frozen=True)
-class ServerOptions(PolicyOptions, ListeningOptions):
+class ServerOptions(PolicyOptions, ListeningOptions, ProxyOptions):
     """Options of the server's process."""
 
 

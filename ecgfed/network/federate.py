@@ -4,6 +4,7 @@ import contextlib
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,30 +23,30 @@ from ecgfed.network.certificates import (
     make_site_key,
     read_site_key,
 )
-from ecgfed.network.config import FederationConfig, SiteOptions
-from ecgfed.network.control import Control
+from ecgfed.network.config import AUTO, NONE, FederationConfig, SiteOptions
+from ecgfed.network.control import Control, key_bytes
 from ecgfed.network.errors import NetworkError
+from ecgfed.network.gate import write_admitted
 from ecgfed.network.launch import (
     LOG,
     Address,
     check_free,
     free_port,
     read_address,
-    server_flower,
     site_flower,
-    start_superlink,
     start_supernode,
     stopping,
-    wait_listening,
 )
 from ecgfed.network.limits import DEFAULT_OPTIONS
 from ecgfed.network.listening import Listening
 from ecgfed.network.partition import blocks, partition_cohort
 from ecgfed.network.policy import ALL_SITES, Policy, write_policy
 from ecgfed.network.private import write_private
+from ecgfed.network.refusals import FILE_NAME as REFUSED
 from ecgfed.network.roster import FILE_NAME as ROSTER
 from ecgfed.network.server_app import ENDED, MESSAGES, NODES
 from ecgfed.network.server_folder import RESULT, make_server
+from ecgfed.network.serving import Programs, serving
 from ecgfed.network.site_folder import Site, make_site
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 
@@ -99,6 +100,7 @@ def run_server(
     listening: Listening,
     *,
     policy: Policy = ALL_SITES,
+    proxy: str = AUTO,
     progress: ProgressReporter = SILENT,
     should_stop: Callable[[], bool] = lambda: False,
     on_listening: Callable[[], None] = lambda: None,
@@ -110,6 +112,7 @@ def run_server(
         keys: folder of the sites' public keys; other sites are rejected.
         listening: the address to listen at.
         policy: how to handle sites that fail; may change from session to session.
+        proxy: one of ``config.PROXIES``.
         progress: receives status messages.
         should_stop: polled regularly; True ends the session, after the last finished round was saved.
         on_listening: called when sites can connect.
@@ -128,27 +131,34 @@ def run_server(
     with locked(folder / TLS):  # one server per folder; the process of its run locks the folder itself
         write_policy(folder, policy)
         start_policy = policy if resumed else ALL_SITES
-        flower, address = server_flower(folder, listening.local_address.host), listening.local_address
-        for name in (ENDED, MESSAGES):
+        for name in (ENDED, MESSAGES, REFUSED):
             remove(folder / name)
-        process = start_superlink(flower, (folder / TLS).resolve(), listening.host, listening.port)
-        with stopping([process]):
-            wait_listening(process, address, folder / LOG)
-            with Control(str(address), ca) as control:
-                names = control.register(public)
-                write_json(folder / NODES, {str(node): name for node, name in names.items()})
-                sites = f"{count_of(len(names), 'site')}: {', '.join(names.values())}"
-                progress.note(f"Listening at {Address(listening.host, listening.port)} for {sites}.")
-                on_listening()
-                if not _wait_for_sites(control, names, start_policy, progress, should_stop):
-                    return {}
-                run = control.start_run(flower.home / "app")
-                ended = _follow(folder, control, run, progress, should_stop, lambda: process.poll() is None)
+        admitted = write_admitted(folder, map(key_bytes, public))
+        with (
+            serving(folder, listening, admitted, proxy, progress) as programs,
+            Control(str(programs.address), ca) as control,
+        ):
+            names = control.register(public)
+            write_json(folder / NODES, {str(node): name for node, name in names.items()})
+            sites = f"{count_of(len(names), 'site')}: {', '.join(names.values())}"
+            progress.note(f"Listening at {Address(listening.host, listening.port)} for {sites}.")
+            on_listening()
+            wait = partial(_stop_asked, should_stop, programs, progress)
+            if not _wait_for_sites(control, names, start_policy, progress, wait):
+                return {}
+            run = control.start_run(programs.flower.home / "app")
+            ended = _follow(folder, control, run, progress, wait, programs.ended)
         if ended is None:
             return {}
         if ended:
             raise NetworkError(folder, ended, action="every finished round is saved; start the server again to go on")
         return dict(read_json(folder / RESULT, StorageError))
+
+
+def _stop_asked(should_stop: Callable[[], bool], programs: Programs, progress: ProgressReporter) -> bool:
+    """Report what was refused meanwhile, and return whether a stop was requested."""
+    programs.tell_refused(progress)
+    return should_stop()
 
 
 def _wait_for_sites(
@@ -176,7 +186,7 @@ def _follow(
     run: int,
     progress: ProgressReporter,
     should_stop: Callable[[], bool],
-    alive: Callable[[], bool],
+    ended: Callable[[], str],
 ) -> str | None:
     """Forward the run's messages until it ends; returns its error, "" on success, None if a stop was requested."""
     lines, last_check = _Lines(folder / MESSAGES), time.monotonic()
@@ -190,8 +200,8 @@ def _follow(
             return str(read_json(folder / ENDED, StorageError).get("problem", ""))
         if stop:
             return None
-        if not alive():
-            return f"Flower's SuperLink ended; see {folder / LOG}"
+        if name := ended():
+            return f"{name} ended; see {folder / LOG}"
         if time.monotonic() - last_check > EXIT_GRACE_S:
             last_check = time.monotonic()
             if control.is_over(run):
@@ -357,7 +367,14 @@ def try_federation(
 
     with stopping(processes):
         outcome = run_server(
-            server, config, keys, listening, progress=progress, should_stop=stop_requested, on_listening=start_sites
+            server,
+            config,
+            keys,
+            listening,
+            proxy=NONE,
+            progress=progress,
+            should_stop=stop_requested,
+            on_listening=start_sites,
         )
         if not outcome and not should_stop() and (exit_info := exited()):
             site, code = exit_info

@@ -13,10 +13,11 @@ from flwr.app import ConfigRecord, MetricRecord, RecordDict
 from ecgfed import __version__
 from ecgfed.core.config import MOST_COUNT
 from ecgfed.core.nets.net import MAX_CLASSES, RR_COUNT
+from ecgfed.network.config import PROTOCOL
 from ecgfed.network.errors import REASONS, NetworkError, SiteError
 from ecgfed.network.leaves import END_UP, REGISTRATION_UP, ROUND_UP
 from ecgfed.network.provenance import PROVENANCE_UP, provenance_problem
-from ecgfed.network.run_spec import PROTOCOL, RunSpec
+from ecgfed.network.run_spec import RunSpec
 from ecgfed.network.site_results import EndScores
 from ecgfed.network.site_run import RoundReply, RoundRequest
 from ecgfed.network.tensor_schema import TensorSchema

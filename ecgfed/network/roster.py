@@ -19,8 +19,9 @@ from ecgfed.base.files import read_json, write_json
 from ecgfed.base.text import count_of
 from ecgfed.core.federation.data import TrainingData
 from ecgfed.network.errors import NetworkError
+from ecgfed.network.programs import ROSTER
 
-FILE_NAME = "roster.json"
+FILE_NAME = ROSTER
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,10 @@ from ecgfed.core.methods.registry import method_by_name
 from ecgfed.core.methods.settings import stored_settings
 from ecgfed.core.nets.build import make_net
 from ecgfed.core.nets.net import NetSpec
+from ecgfed.network.config import PROTOCOL
 from ecgfed.network.errors import SiteError
 from ecgfed.network.transport import PLAIN, TRANSPORTS
 
-#: Version of the messages: server and site refuse another version instead of misreading it.
-PROTOCOL = 3
 #: Processing of updates besides the method: option -> allowed values, the first of which is the default. A site refuses
 #: a run with an unknown option instead of ignoring it. (Clipping and noise are in the plan.)
 OPTIONS: dict[str, tuple[str, ...]] = {"transport": TRANSPORTS}

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 from cryptography.hazmat.primitives.asymmetric import ec
 from flwr.proto.fleet_pb2 import ActivateNodeRequest
 from flwr.supercore.primitives.asymmetric import public_key_to_bytes, sign_message
@@ -49,6 +50,7 @@ class Attacked:
     keys: dict[str, ec.EllipticCurvePrivateKey]
     notes: _Notes = field(default_factory=_Notes)
     outcome: dict[str, Any] = field(default_factory=dict)
+    proxied: bool = False
 
     def tls(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self.ca))
@@ -70,6 +72,11 @@ class Attacked:
         with contextlib.closing(self.client(name)) as client:
             request = ActivateNodeRequest(public_key=public, heartbeat_interval=60)
             return int(client.ActivateNode(request).node_id)
+
+    def reached(self, name: str) -> bool:
+        """Whether a request of a site is answered, within a few seconds."""
+        url = f"https://localhost:{self.port}/v1/fleet/preflight"
+        return httpx.post(url, headers=signed(self.keys[name]), verify=self.tls(), timeout=5).status_code == 200
 
 
 def signed(key: ec.EllipticCurvePrivateKey, **others: str) -> dict[str, str]:

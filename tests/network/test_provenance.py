@@ -26,7 +26,11 @@ pytestmark = pytest.mark.usefixtures("at_once")
 RATES = (360.0, 128.0, 250.0)
 LEADS = ("MLII", "ECG1", "V5")
 KINDS = ("mitbih", "svdb", "folder")
-DATABASES = ["MIT-BIH Arrhythmia Database 1.0.0", "MIT-BIH Supraventricular Arrhythmia Database 1.0.0", "own recordings"]
+DATABASES = [
+    "MIT-BIH Arrhythmia Database 1.0.0",
+    "MIT-BIH Supraventricular Arrhythmia Database 1.0.0",
+    "own recordings",
+]
 
 
 def restated(source: Path, target: Path, lead: str, rate: float, kind: str) -> Path:

@@ -137,7 +137,16 @@ class PolicyOptions(Options):
 
 
 @dataclass(frozen=True)
-class ServerOptions(PolicyOptions, ListeningOptions, ProxyOptions):
+class MonitoringOptions(Options):
+    """Where monitoring asks a server or a site."""
+
+    metrics_port: int | None = option(
+        None, "Port of 127.0.0.1 for /healthz and Prometheus' /metrics; default none.", Range(1, 65535)
+    )
+
+
+@dataclass(frozen=True)
+class ServerOptions(PolicyOptions, ListeningOptions, ProxyOptions, MonitoringOptions):
     """Options of the server's process."""
 
 

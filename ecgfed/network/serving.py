@@ -3,10 +3,13 @@
 import contextlib
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from ecgfed.base.errors import RunError
+from ecgfed.core.runs.document import finished_rounds
+from ecgfed.network.errors import NetworkError
 from ecgfed.network.launch import (
     LOG,
     Address,
@@ -19,17 +22,21 @@ from ecgfed.network.launch import (
     wait_listening,
 )
 from ecgfed.network.listening import Listening
+from ecgfed.network.metrics import Health
 from ecgfed.network.proxy import Proxy, find_haproxy
 from ecgfed.network.refusals import REASONS, counted
+from ecgfed.network.server_folder import RUN
 from ecgfed.tasks.progress import ProgressReporter
 
 #: Seconds between two reports of what was refused.
 TELL_S = 60.0
+#: Seconds between two looks at the state.
+LOOK_S = 5.0
 #: Folder of the certificates in a server's folder.
 TLS = "tls"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Programs:
     """A server's running programs.
 
@@ -46,23 +53,12 @@ class Programs:
     address: Address
     processes: dict[str, subprocess.Popen[bytes]]
     proxy: Proxy | None
-    _told_at: float = field(default_factory=time.monotonic)
-    _told: dict[str, int] = field(default_factory=dict)
 
     def refused(self) -> dict[str, int]:
         """Return what was refused since the start, by reason: a key of ``REASONS``, or HAProxy's."""
         behind = {} if self.proxy is None else self.proxy.refused()
         of_proxy = {f"proxy {name}": count for name, count in behind.items() if name != "open"}
         return {name: count for name, count in {**counted(self.folder), **of_proxy}.items() if count}
-
-    def tell_refused(self, progress: ProgressReporter) -> None:
-        """Report once in a while what was refused since the last time; called again and again."""
-        if time.monotonic() - self._told_at < TELL_S:
-            return
-        self._told_at, before, self._told = time.monotonic(), self._told, self.refused()
-        new = {name: count - before.get(name, 0) for name, count in self._told.items()}
-        if lines := [f"{count:,} {REASONS.get(name, name)}" for name, count in new.items() if count > 0]:
-            progress.note(f"Refused in the last {TELL_S:.0f} s: {'; '.join(lines)}.")
 
     def ended(self) -> str:
         """Return the name of a program that has ended, "" if all are running."""
@@ -108,3 +104,60 @@ def serving(
             started.append(processes["HAProxy"])
             wait_listening(processes["HAProxy"], outside, folder / LOG)
         yield Programs(folder, flower, address, processes, proxy)
+
+
+class ServerWatch:
+    """Reports, while a server runs, what was refused, and its state for monitoring.
+
+    Args:
+        folder: the server's folder.
+        programs: its programs.
+        online: returns the connected sites.
+        sites: number of sites with a key.
+        health: is updated.
+        progress: receives the messages.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        programs: Programs,
+        online: Callable[[], Collection[int]],
+        sites: int,
+        health: Health,
+        progress: ProgressReporter,
+    ) -> None:
+        self.folder, self.programs, self.online, self.sites = folder, programs, online, sites
+        self.health, self.progress = health, progress
+        self._looked_at, self._told_at, self._told = -LOOK_S, time.monotonic(), dict[str, int]()
+
+    def look(self) -> None:
+        """Update the state, and report what was refused since the last report; called again and again."""
+        now = time.monotonic()
+        if now - self._looked_at < LOOK_S:
+            return
+        self._looked_at = now
+        refused = self.programs.refused()
+        if now - self._told_at >= TELL_S:
+            self._tell(refused)
+            self._told_at, self._told = now, refused
+        ended = self.programs.ended()
+        with contextlib.suppress(NetworkError):  # it answers late on a busy machine
+            self.health.values = {
+                "ecgfed_sites": self.sites,
+                "ecgfed_sites_connected": len(self.online()),
+                "ecgfed_round": self._round(),
+                "ecgfed_refused_total": refused,
+            }
+        self.health.healthy, self.health.detail = not ended, f"{ended} ended" if ended else "running"
+
+    def _tell(self, refused: Mapping[str, int]) -> None:
+        new = {name: count - self._told.get(name, 0) for name, count in refused.items()}
+        if parts := [f"{count:,} {REASONS.get(name, name)}" for name, count in new.items() if count > 0]:
+            self.progress.note(f"Refused in the last {TELL_S:.0f} s: {'; '.join(parts)}.")
+
+    def _round(self) -> int:
+        try:
+            return finished_rounds(self.folder / RUN, "")
+        except RunError:  # it is being written, or there is none yet
+            return 0

@@ -28,12 +28,17 @@ from ecgfed.network.listening import Listening
 from ecgfed.tasks.progress import ProgressReporter
 
 
-class _Notes(ProgressReporter):
+class Notes(ProgressReporter):
+    """Keeps what a program reports."""
+
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def note(self, message: str) -> None:
-        self.lines.append(message)
+    def note(self, text: str) -> None:
+        self.lines.append(text)
+
+    def warn(self, text: str) -> None:
+        self.lines.append(text)
 
 
 @dataclass
@@ -48,7 +53,7 @@ class Attacked:
     port: int
     ca: Path
     keys: dict[str, ec.EllipticCurvePrivateKey]
-    notes: _Notes = field(default_factory=_Notes)
+    notes: Notes = field(default_factory=Notes)
     outcome: dict[str, Any] = field(default_factory=dict)
     proxied: bool = False
 

@@ -120,6 +120,21 @@ def test_beats_of_no_class_are_a_warning_with_advice(ecgfed: Callable[..., Said]
     assert f"{count['L']} L" in said.err
 
 
+def test_few_ectopic_beats_of_no_class_are_a_warning_too(ecgfed: Callable[..., Said], tmp_path: Path) -> None:
+    """Below the share from which exclusions are a warning, and named with classes that keep them."""
+    symbols = f"{'N' * 60}S{'N' * 40}V"
+    write_record(tmp_path / "in", "one", symbols)
+    words = ["prepare", "folder", tmp_path / "in", "--lead", "MLII", "--json"]
+    told = json.loads(ecgfed(*words, "--out", tmp_path / "c").out)
+    assert 1 / len(symbols) < WARN_SHARE
+    (warning,) = [one for one in told["warnings"] if "annotated S" in one]
+    assert "1 beat " in warning
+    assert "--classes aami5" in warning
+    kept = json.loads(ecgfed(*words, "--classes", "aami5", "--out", tmp_path / "kept").out)
+    assert not any("annotated" in one for one in kept["warnings"])
+    assert (open_cohort(tmp_path / "kept").label == open_cohort(tmp_path / "kept").classes.index("S")).sum() == 1
+
+
 def test_annotations_at_the_end_are_counted(tmp_path: Path) -> None:
     symbols = "NNNVNN" * 5
     signal, r = synthetic_signal(symbols, seed=4)

@@ -142,7 +142,7 @@ flower tflite: %: .venv-%/installed
 
 # HAProxy before a federation's server, for `ecgfed federate server` and the tests of strangers (as root)
 haproxy:
-	command -v haproxy /usr/sbin/haproxy >/dev/null || { apt-get update -qq && \
+	[ -x /usr/sbin/haproxy ] || command -v haproxy >/dev/null || { apt-get update -qq && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends haproxy; }
 
 lock-docs: install

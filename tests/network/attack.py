@@ -122,7 +122,10 @@ def attacked(folder: Path, **options: Any) -> Iterator[Attacked]:
         public = make_site_key(folder / name / "key")
         shutil.copyfile(public, keys / f"{name}.pub")
         private[name] = read_site_key(folder / name / "key")
-    config, listening = FederationConfig(2, "fedavg", rounds=1, local_steps=1), Listening("127.0.0.1", free_port())
+    config, listening = (
+        FederationConfig(2, "fedavg", rounds=1, local_steps=1),
+        Listening("127.0.0.1", free_port(), ("fed.example.org",)),
+    )
     ca = federate.prepare_server(server, config, listening)
     made, listens, ends = Attacked(server, listening.port, ca, private), threading.Event(), threading.Event()
 

@@ -3,6 +3,7 @@
 import contextlib
 import resource
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,9 @@ flower()
 from attack import Attacked, attacked, head, signed, status_of, until
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from ecgfed.network.proxy import Proxy
+from ecgfed.network.certificates import make_certificates
+from ecgfed.network.launch import Address, free_port
+from ecgfed.network.proxy import Proxy, find_haproxy
 from ecgfed.network.refusals import counted
 
 MIB = 1 << 20
@@ -156,3 +159,45 @@ def test_who_is_known_gets_in_where_strangers_fill_all_there_is(server: Attacked
                 raw.connect(("127.0.0.1", server.port))
         assert server.reached("a")
         assert server.reached("b")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/control/list-nodes",
+        "/v1/runtime/acquire-task",
+        "/docs",
+        "/",
+        "/v1/fleet",
+        "/v1/fleet/../control/list-nodes",
+        "/v1/fleet/%2e%2e/control/list-nodes",
+        "//v1/fleet/pull-messages",
+        "/v1/fleet/pull-messages/",
+        "/V1/fleet/pull-messages",
+    ],
+)
+def test_nothing_but_the_sites_requests_is_passed_on(path: str, server: Attacked) -> None:
+    """Not even to a site with its key, that says it is on the server's machine."""
+    needs_proxy(server)
+    headers = signed(server.keys["a"], x_forwarded_for="127.0.0.1", content_length="0")
+    with contextlib.closing(server.connect()) as connection:
+        connection.sendall(head(path, headers))
+        assert status_of(connection) == 404
+    with contextlib.closing(server.connect()) as connection:
+        connection.sendall(head("/v1/fleet/pull-messages", headers).replace(b"POST", b"GET"))
+        assert status_of(connection) == 404
+
+
+@pytest.mark.parametrize("name", ["fed.example.org", "192.0.2.7", "*.example.org"])
+def test_haproxy_reads_its_configuration(name: str, tmp_path: Path) -> None:
+    """Whatever the certificate's names are, and whatever stands in the folder's."""
+    haproxy()
+    folder = tmp_path / 'a "b" $HOME c'
+    program = find_haproxy("haproxy")
+    assert program is not None
+    make_certificates(folder / "tls", [name])
+    for host in ("127.0.0.1", "::1", "0.0.0.0", "::"):
+        proxy = Proxy(folder, program)
+        proxy.write(folder / "tls", Address(host, free_port()), Address("127.0.0.1", free_port()), ["AAAA"])
+        done = subprocess.run([*proxy.command, "-c"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

@@ -9,6 +9,7 @@
 # make tflite   the environment in .venv-tflite that converts graphs to TensorFlow Lite (export --tflite, and its tests)
 # make browser   Chromium (as root) and the npm packages of the browser tests
 # make flower   an environment in .venv-flower with Flower, for `ecgfed federate` and its tests
+# make haproxy  HAProxy (as root), which stands before the server of `ecgfed federate`
 # make docs   the site of docs/ in build/site, strictly: a broken link fails; its packages are in .venv-docs
 # make mcu   gcc, clang, the cross compiler for ARM and QEMU (as root), for the tests of the C sources
 # make audit   the known vulnerabilities of what is installed
@@ -42,7 +43,7 @@ SEED ?= 0
 FUZZ_JSON ?= build/fuzz.json
 
 .SECONDARY:
-.PHONY: install lint types languages unit slow test check-meta demo fuzz format oldest newest lock audit browser mcu tflite flower lock-flower docs lock-docs clean
+.PHONY: install lint types languages unit slow test check-meta demo fuzz format oldest newest lock audit browser mcu tflite flower lock-flower haproxy docs lock-docs clean
 
 install: $(INSTALLED)
 
@@ -138,6 +139,11 @@ lock-flower: install
 	touch $@
 
 flower tflite: %: .venv-%/installed
+
+# HAProxy before a federation's server, for `ecgfed federate server` and the tests of strangers (as root)
+haproxy:
+	[ -x /usr/sbin/haproxy ] || command -v haproxy >/dev/null || { apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends haproxy; }
 
 lock-docs: install
 	sed -n 's/^\(torch==[^ ;]*\).*/\1/p' constraints/lock-cpu.txt | cat - constraints/versions.txt > $(VENV)/versions-docs.txt

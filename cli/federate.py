@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +11,7 @@ import typer
 from ecgfed.base.errors import OptionError
 from ecgfed.base.extras import require
 from ecgfed.base.platform import require_fork
-from ecgfed.network.config import FederationConfig, ServerOptions, SiteOptions
+from ecgfed.network.config import FederationConfig, MonitoringOptions, ServerOptions, SiteOptions
 
 from .complete import method_names
 from .expand import takes_options
@@ -92,7 +92,15 @@ def server_command(
         raise OptionError("--keys", "was not given", expected, "or pass --prepare first")
     _run(
         lambda progress, stop_requested: run_server(
-            folder, config, keys, listening, policy=policy, progress=progress, should_stop=stop_requested
+            folder,
+            config,
+            keys,
+            listening,
+            policy=policy,
+            proxy=options.proxy,
+            metrics_port=options.metrics_port,
+            progress=progress,
+            should_stop=stop_requested,
         ),
         folder,
         "every finished round is saved, the same 'ecgfed federate server' goes on",
@@ -102,6 +110,7 @@ def server_command(
 
 @app.command("site")
 @takes_options("options", SiteOptions, before=_require)
+@takes_options("monitoring", MonitoringOptions)
 def site_command(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The site's folder; made, or gone on with.")],
     *,
@@ -110,6 +119,7 @@ def site_command(
     ca: Annotated[Path | None, typer.Option(help="The server's ca.crt.")] = None,
     key: Annotated[Path | None, typer.Option(help="A private key (OpenSSH, ECDSA); default FOLDER/key, made.")] = None,
     options: SiteOptions,
+    monitoring: MonitoringOptions,
     prepare: Annotated[bool, typer.Option("--prepare", help="Make the folder and the key, and end.")] = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -129,9 +139,43 @@ def site_command(
         missing = "--server" if server is None else "--ca"
         raise OptionError(missing, "was not given", "the server's address and its ca.crt", "or pass --prepare first")
     with graceful_stop(quiet=True) as stop, Output(json_output=json_output, quiet=quiet).reporter() as progress:
-        run_site(folder, cohort, server, ca, options, key=key, progress=progress, should_stop=stop.requested)
+        run_site(
+            folder,
+            cohort,
+            server,
+            ca,
+            options,
+            key=key,
+            metrics_port=monitoring.metrics_port,
+            progress=progress,
+            should_stop=stop.requested,
+        )
     if stop.code is not None:
         raise SystemExit(stop.code)
+
+
+@app.command("preflight")
+def preflight_command(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The site's folder, where its key is.")],
+    *,
+    cohort: Annotated[Path, typer.Option(help="The site's cohort, made by 'ecgfed prepare'.")],
+    server: Annotated[str, typer.Option(metavar="HOST:PORT", help="The server to dial.")],
+    ca: Annotated[Path, typer.Option(help="The server's ca.crt.")],
+    key: Annotated[Path | None, typer.Option(help="A private key (OpenSSH, ECDSA); default FOLDER/key.")] = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Check a site before it connects: cohort, disk, proxy, certificate, clock, key, version, classes, leads."""
+    _require()
+    from ecgfed.network.launch import read_address
+    from ecgfed.network.preflight import preflight
+
+    checks = preflight(folder, cohort, read_address(server), ca, folder / "key" if key is None else key)
+    if json_output:
+        print_json({"checks": [asdict(check) for check in checks]})
+    for check in [] if json_output else checks:
+        note(check.line)
+    if any(check.ok is False for check in checks):
+        raise SystemExit(1)
 
 
 @app.command("status")

@@ -9,6 +9,11 @@ RUN python -m pip install --no-cache-dir --disable-pip-version-check \
       --extra-index-url https://download.pytorch.org/whl/cpu \
       --require-hashes -r /build/constraints/lock-flower.txt -r /build/constraints/lock-cpu.txt
 
+# HAProxy stands before Flower's SuperLink (docs/hospitals.md#haproxy)
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends haproxy \
+ && rm -rf /var/lib/apt/lists/*
+
 COPY pyproject.toml README.md LICENSE /build/
 COPY ecgfed /build/ecgfed
 COPY cli /build/cli

@@ -78,8 +78,8 @@ class UploadLimit:
             return INITIAL_LIMIT
 
 
-async def refuse(send: Send, status: int) -> None:
-    """Respond without reading the request body, and close the connection."""
-    headers = [(b"content-length", b"0"), (b"connection", b"close")]
+async def refuse(send: Send, status: int, *more: tuple[bytes, bytes]) -> None:
+    """Respond without reading the request body, and close the connection; ``more`` are headers."""
+    headers = [(b"content-length", b"0"), (b"connection", b"close"), *more]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b""})

@@ -18,7 +18,7 @@ from flwr.clientapp import ClientApp
 from ecgfed.base.errors import EcgfedError, StorageError
 from ecgfed.base.locks import LockedError, locked
 from ecgfed.base.text import safe_text
-from ecgfed.network import messages
+from ecgfed.network import messages, site_events
 from ecgfed.network.audit import QUESTIONS, append, check_questions, describe
 from ecgfed.network.budget import check_counts, check_noise
 from ecgfed.network.errors import SiteError
@@ -128,7 +128,11 @@ def _finish(site: Site, content: RecordDict) -> RecordDict:
 
 
 def _reply(message: Message, handler: Callable[[Site, RecordDict], RecordDict]) -> Message:
-    return Message(handle(Path(os.environ[SITE]), message.content, handler), reply_to=message)
+    folder, kind, say = Path(os.environ[SITE]), message.metadata.message_type, messages.fields_of(message.content)
+    site_events.on_question(folder, kind, say)
+    content = handle(folder, message.content, handler)
+    site_events.on_answer(folder, kind, say, messages.refusal_code(content))
+    return Message(content, reply_to=message)
 
 
 def register(message: Message, context: Context) -> Message:

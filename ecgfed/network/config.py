@@ -8,6 +8,8 @@ from ecgfed.base.options import Options, Range, option
 from ecgfed.base.plugins import names_code
 from ecgfed.core.config import MOST_COUNT, ModelConfig
 
+#: Version of the messages: server and site refuse another version instead of misreading it.
+PROTOCOL = 3
 #: Encodings of the updates (``ecgfed.network.transport``), the default first.
 PLAIN, FP16, INT8 = TRANSPORTS = ("plain", "fp16", "int8")
 #: Largest accepted counts: training beats of a patient (ten days), which weight the patient in the aggregate, and
@@ -15,6 +17,8 @@ PLAIN, FP16, INT8 = TRANSPORTS = ("plain", "fp16", "int8")
 MAX_BEATS, MAX_PATIENTS = 1_000_000, 10_000
 #: Default of ``--most-change``.
 MAX_CHANGE = 100.0
+#: How sites are named in models, the default first: by number, or by their key files.
+NUMBERS, NAMES = SITE_NAMES = ("numbers", "names")
 _MOST = Range(1, 1_000_000)
 
 
@@ -34,6 +38,11 @@ class FederationConfig(ModelConfig, _SitesOptions):
     settings: dict[str, Any] = field(default_factory=dict)
     transport: str = option(
         PLAIN, "How updates travel up: plain (default), or smaller as fp16 or int8, which rounds them.", TRANSPORTS
+    )
+    site_names: str = option(
+        NUMBERS,
+        "What models and reports call the sites: numbers (default), or names, those of the key files.",
+        SITE_NAMES,
     )
     eval_every: int = option(
         0, "Have the sites score every n-th round on their validation beats; default 0, never.", Range(0, MOST_COUNT)
@@ -82,6 +91,22 @@ class ListeningOptions(Options):
     port: int = option(9092, "Port to listen at (default 9092); the only one that sites need.")
 
 
+#: Choices of ``--proxy``: HAProxy where it is installed, always, or never.
+AUTO, HAPROXY, NONE = PROXIES = ("auto", "haproxy", "none")
+
+
+@dataclass(frozen=True)
+class ProxyOptions(Options):
+    """What stands between the network and the server."""
+
+    proxy: str = option(
+        AUTO,
+        "Start HAProxy before the server, which keeps strangers' connections from using up its own: auto (default, "
+        "where it is installed), haproxy, or none.",
+        PROXIES,
+    )
+
+
 @dataclass(frozen=True)
 class PolicyOptions(Options):
     """How many sites a round needs, and how long it waits for the others."""
@@ -122,7 +147,16 @@ class PolicyOptions(Options):
 
 
 @dataclass(frozen=True)
-class ServerOptions(PolicyOptions, ListeningOptions):
+class MonitoringOptions(Options):
+    """Where monitoring asks a server or a site."""
+
+    metrics_port: int | None = option(
+        None, "Port of 127.0.0.1 for /healthz and Prometheus' /metrics; default none.", Range(1, 65535)
+    )
+
+
+@dataclass(frozen=True)
+class ServerOptions(PolicyOptions, ListeningOptions, ProxyOptions, MonitoringOptions):
     """Options of the server's process."""
 
 

@@ -95,7 +95,7 @@ class Control:
             OptionError: two files hold the same key.
             NetworkError: the SuperLink refuses.
         """
-        files = {_key_bytes(key): key for key in keys}
+        files = {key_bytes(key): key for key in keys}
         if len(files) != len(keys):
             raise OptionError("keys", "two files hold the same key", "a different key for each site")
         nodes = self._nodes()
@@ -167,6 +167,7 @@ def _flower_errors(what: str) -> Iterator[None]:
         raise NetworkError("Flower", f"{what} ({type(problem).__name__}: {problem!s:.200})") from problem
 
 
-def _key_bytes(file: Path) -> bytes:
+def key_bytes(file: Path) -> bytes:
+    """Return the public key in a file in Flower's format; raises StorageError."""
     key = load_ssh_public_key(read_bounded(file, 1 << 16, StorageError))
     return bytes(public_key_to_bytes(key))  # ``check_public_key`` has checked that it is an ECDSA key

@@ -1,9 +1,8 @@
 """``federate``: run a server, run a site, or try a whole federation on one machine."""
 
-import contextlib
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,38 +22,41 @@ from ecgfed.network.certificates import (
     make_site_key,
     read_site_key,
 )
-from ecgfed.network.config import FederationConfig, SiteOptions
-from ecgfed.network.control import Control
+from ecgfed.network.config import AUTO, NONE, FederationConfig, SiteOptions
+from ecgfed.network.control import Control, key_bytes
 from ecgfed.network.errors import NetworkError
+from ecgfed.network.gate import write_admitted
 from ecgfed.network.launch import (
     LOG,
     Address,
     check_free,
     free_port,
     read_address,
-    server_flower,
     site_flower,
-    start_superlink,
     start_supernode,
     stopping,
-    wait_listening,
 )
 from ecgfed.network.limits import DEFAULT_OPTIONS
+from ecgfed.network.lines import Lines
 from ecgfed.network.listening import Listening
+from ecgfed.network.metrics import Health, reporting
 from ecgfed.network.partition import blocks, partition_cohort
 from ecgfed.network.policy import ALL_SITES, Policy, write_policy
 from ecgfed.network.private import write_private
+from ecgfed.network.refusals import FILE_NAME as REFUSED
 from ecgfed.network.roster import FILE_NAME as ROSTER
 from ecgfed.network.server_app import ENDED, MESSAGES, NODES
 from ecgfed.network.server_folder import RESULT, make_server
+from ecgfed.network.serving import ServerWatch, serving
 from ecgfed.network.site_folder import Site, make_site
+from ecgfed.network.site_loop import SiteLoop
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 
 TLS, KEY = "tls", "key"
 #: Seconds between two checks of a process or a file.
 CHECK_S = 0.5
-#: Seconds between two checks for connected sites, and before a rejected site dials again.
-WAIT_S, RETRY_S = 1.0, 10.0
+#: Seconds between two checks for connected sites.
+WAIT_S = 1.0
 #: Seconds between two checks whether Flower has ended the run.
 EXIT_GRACE_S = 10.0
 
@@ -100,6 +102,8 @@ def run_server(
     listening: Listening,
     *,
     policy: Policy = ALL_SITES,
+    proxy: str = AUTO,
+    metrics_port: int | None = None,
     progress: ProgressReporter = SILENT,
     should_stop: Callable[[], bool] = lambda: False,
     on_listening: Callable[[], None] = lambda: None,
@@ -111,6 +115,8 @@ def run_server(
         keys: folder of the sites' public keys; other sites are rejected.
         listening: the address to listen at.
         policy: how to handle sites that fail; may change from session to session.
+        proxy: one of ``config.PROXIES``.
+        metrics_port: port of the loopback for ``/healthz`` and ``/metrics``; None for none.
         progress: receives status messages.
         should_stop: polled regularly; True ends the session, after the last finished round was saved.
         on_listening: called when sites can connect.
@@ -130,22 +136,30 @@ def run_server(
     with locked(folder / TLS):  # one server per folder; the process of its run locks the folder itself
         write_policy(folder, policy)
         start_policy = policy if resumed else replace(ALL_SITES, without=policy.without)
-        flower, address = server_flower(folder, listening.local_address.host), listening.local_address
-        for name in (ENDED, MESSAGES):
+        for name in (ENDED, MESSAGES, REFUSED):
             remove(folder / name)
-        process = start_superlink(flower, (folder / TLS).resolve(), listening.host, listening.port)
-        with stopping([process]):
-            wait_listening(process, address, folder / LOG)
-            with Control(str(address), ca) as control:
-                names = control.register(public)
-                write_json(folder / NODES, {str(node): name for node, name in names.items()})
-                sites = f"{count_of(len(names), 'site')}: {', '.join(names.values())}"
-                progress.note(f"Listening at {Address(listening.host, listening.port)} for {sites}.")
-                on_listening()
-                if not _wait_for_sites(control, names, start_policy, progress, should_stop):
-                    return {}
-                run = control.start_run(flower.home / "app")
-                ended = _follow(folder, control, run, progress, should_stop, lambda: process.poll() is None)
+        admitted = write_admitted(folder, map(key_bytes, public))
+        health = Health()
+        with (
+            reporting(metrics_port, health),
+            serving(folder, listening, admitted, proxy, progress) as programs,
+            Control(str(programs.address), ca) as control,
+        ):
+            names = control.register(public)
+            write_json(folder / NODES, {str(node): name for node, name in names.items()})
+            sites = f"{count_of(len(names), 'site')}: {', '.join(names.values())}"
+            progress.note(f"Listening at {Address(listening.host, listening.port)} for {sites}.")
+            on_listening()
+            watch = ServerWatch(folder, programs, control.online, len(names), health, progress)
+
+            def stop() -> bool:
+                watch.look()
+                return should_stop()
+
+            if not _wait_for_sites(control, names, start_policy, progress, stop):
+                return {}
+            run = control.start_run(programs.flower.home / "app")
+            ended = _follow(folder, control, run, progress, stop, programs.ended)
         if ended is None:
             return {}
         if ended:
@@ -178,10 +192,10 @@ def _follow(
     run: int,
     progress: ProgressReporter,
     should_stop: Callable[[], bool],
-    alive: Callable[[], bool],
+    ended: Callable[[], str],
 ) -> str | None:
     """Forward the run's messages until it ends; returns its error, "" on success, None if a stop was requested."""
-    lines, last_check = _Lines(folder / MESSAGES), time.monotonic()
+    lines, last_check = Lines(folder / MESSAGES), time.monotonic()
     while True:
         stop = should_stop()
         for line in lines.new():
@@ -192,8 +206,8 @@ def _follow(
             return str(read_json(folder / ENDED, StorageError).get("problem", ""))
         if stop:
             return None
-        if not alive():
-            return f"Flower's SuperLink ended; see {folder / LOG}"
+        if name := ended():
+            return f"{name} ended; see {folder / LOG}"
         if time.monotonic() - last_check > EXIT_GRACE_S:
             last_check = time.monotonic()
             if control.is_over(run):
@@ -201,23 +215,6 @@ def _follow(
                 if not (folder / ENDED).is_file():
                     return f"Flower ended the run; see {folder / LOG}"
         time.sleep(CHECK_S)
-
-
-class _Lines:
-    """Reads lines as they are appended to a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.position = path, 0
-
-    def new(self) -> Iterator[str]:
-        """Yield the complete lines appended since the last call."""
-        with contextlib.suppress(FileNotFoundError), self.path.open("rb") as stream:
-            stream.seek(self.position)
-            for line in stream:
-                if not line.endswith(b"\n"):
-                    return
-                self.position += len(line)
-                yield line.decode(errors="replace").rstrip("\n")
 
 
 def prepare_site(
@@ -256,6 +253,7 @@ def run_site(
     options: SiteOptions = DEFAULT_OPTIONS,
     *,
     key: Path | None = None,
+    metrics_port: int | None = None,
     progress: ProgressReporter = SILENT,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
@@ -266,6 +264,7 @@ def run_site(
         ca: the server's ``ca.crt``.
         options: as in ``prepare_site``.
         key: as in ``prepare_site``.
+        metrics_port: port of the loopback for ``/healthz`` and ``/metrics``; None for none.
         progress: receives status messages.
         should_stop: polled regularly.
 
@@ -276,21 +275,7 @@ def run_site(
     check_certificate(ca)
     with locked(folder / KEY):  # one process per site; its replies lock the folder itself
         _, private = _open_site(folder, cohort, options, key)
-        flower = site_flower(folder, private)
-        progress.note(f"Connecting to {address} until Ctrl-C. Log: {folder / LOG}")
-        while not should_stop():
-            process = start_supernode(flower, address, ca.resolve(), private.resolve())
-            with stopping([process]):
-                while process.poll() is None and not should_stop():
-                    time.sleep(CHECK_S)
-            if not should_stop():
-                progress.warn(
-                    f"{address} is not reachable, does not match {ca}, or does not know this site's key (or one of the "
-                    f"two clocks is wrong); retrying in {RETRY_S:.0f} s"
-                )
-                until = time.monotonic() + RETRY_S
-                while time.monotonic() < until and not should_stop():
-                    time.sleep(CHECK_S)
+        SiteLoop(folder, address, ca, private, progress, should_stop).run(metrics_port)
 
 
 def try_federation(
@@ -359,7 +344,14 @@ def try_federation(
 
     with stopping(processes):
         outcome = run_server(
-            server, config, keys, listening, progress=progress, should_stop=stop_requested, on_listening=start_sites
+            server,
+            config,
+            keys,
+            listening,
+            proxy=NONE,
+            progress=progress,
+            should_stop=stop_requested,
+            on_listening=start_sites,
         )
         if not outcome and not should_stop() and (exit_info := exited()):
             site, code = exit_info

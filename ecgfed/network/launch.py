@@ -14,12 +14,11 @@ from pathlib import Path
 
 from ecgfed.base.errors import OptionError, StorageError
 from ecgfed.base.files import create_folder
+from ecgfed.network.bounded_log import BoundedLog
 from ecgfed.network.errors import NetworkError
-from ecgfed.network.programs import SERVER, SITE, SITE_KEY, write_programs
+from ecgfed.network.programs import PROXIED, SERVER, SITE, SITE_KEY, write_programs
 
 FLOWER, LOG, OLD_LOG = "flower", "flower.log", "flower-old.log"
-#: Size in bytes above which the log is rotated at a start; the previous old log is replaced.
-MAX_LOG_BYTES = 1 << 24
 #: Seconds a program may take until it listens.
 START_S = 90.0
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):(?P<port>\d{1,5})")
@@ -113,9 +112,7 @@ class Flower:
         create_folder(self.home)
         programs = self.home.resolve() / "bin"
         write_programs(programs)
-        with contextlib.suppress(OSError):  # no log yet
-            if (folder / LOG).stat().st_size > MAX_LOG_BYTES:
-                (folder / LOG).replace(folder / OLD_LOG)
+        self._log = BoundedLog(folder / LOG, folder / OLD_LOG)
         self.environment = {
             **os.environ,
             **variables,
@@ -138,19 +135,21 @@ class Flower:
         """
         executable = self.home.resolve() / "bin" / program
         try:
-            with (self.folder / LOG).open("ab") as log:
-                return subprocess.Popen(
-                    [str(executable), *arguments],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env=self.environment,
-                    start_new_session=True,
-                )
+            process = subprocess.Popen(
+                [str(executable), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=self.environment,
+                start_new_session=True,
+            )
         except OSError as problem:
             reason = f"cannot be started ({problem.strerror})"
             expected = "a folder that allows programs to start (a file system that is not mounted noexec)"
             raise StorageError(executable, reason, expected, "choose another folder") from problem
+        if process.stdout is not None:
+            self._log.follow(process.stdout)
+        return process
 
 
 @contextlib.contextmanager
@@ -192,9 +191,14 @@ def wait_listening(process: subprocess.Popen[bytes], address: Address, log: Path
     raise NetworkError("Flower", f"does not listen at {address} after {START_S:.0f} s", action=f"see {log}")
 
 
-def server_flower(folder: Path, *hosts: str) -> Flower:
-    """Return Flower's programs for a server's folder; ``hosts`` are this machine's addresses."""
-    return Flower(folder, {SERVER: str(folder.resolve())}, *hosts)
+def server_flower(folder: Path, *hosts: str, proxied: bool = False) -> Flower:
+    """Return Flower's programs for a server's folder.
+
+    Args:
+        hosts: this machine's addresses.
+        proxied: only a proxy on this machine reaches the SuperLink.
+    """
+    return Flower(folder, {SERVER: str(folder.resolve()), **({PROXIED: "1"} if proxied else {})}, *hosts)
 
 
 def site_flower(folder: Path, key: Path) -> Flower:
@@ -215,6 +219,11 @@ def start_superlink(flower: Flower, tls: Path, host: str, port: int) -> subproce
             *("--database", str(flower.home.resolve() / "superlink.db")),
         ],
     )
+
+
+def start_proxy(flower: Flower, command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start HAProxy so that it ends with this process."""
+    return flower.start("ecgfed-proxy", command)
 
 
 def start_supernode(flower: Flower, server: Address, ca: Path, key: Path) -> subprocess.Popen[bytes]:

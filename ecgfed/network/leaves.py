@@ -17,6 +17,7 @@ from ecgfed.core.federation.trees import flatten
 from ecgfed.core.methods.base import Method, Tree
 from ecgfed.core.methods.communication import ALWAYS_SENT
 from ecgfed.network.errors import SiteError
+from ecgfed.network.provenance import PROVENANCE_UP
 from ecgfed.network.tensor_schema import MAX_ABS, TensorSchema
 from ecgfed.network.transport import PLAIN, packed
 
@@ -40,6 +41,7 @@ REGISTRATION_UP = {
     "modality": "ECG beats or images",
     "classes": "names of the classes",
     "rr_version": "version of its RR features",
+    **PROVENANCE_UP,
 }
 #: Fields of a site's scores: on its test beats at the end of the run, on its validation beats in between. A site with a
 #: privacy budget (``--most-epsilon``) reports only the number of patients at the end, and noised scores in between.
@@ -52,7 +54,8 @@ END_UP = {
 END_DOWN = {"order": "as in a round", "last": "as in a round", "split": "test, or valid for intermediate scores"}
 #: Fields of the server's request in a round, besides the trees.
 ROUND_DOWN = {
-    "order": "the run: method, settings, net, plan, class names, number of the first patient",
+    "order": "the run: method, settings, net, plan, class names, number of the first patient; each site's "
+    "patients, training examples and provenance, and which site the receiver is",
     "round": "number of the round",
     "clients": "numbers of the participating patients",
     "last": "the site's last committed round",

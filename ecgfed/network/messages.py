@@ -10,11 +10,14 @@ from typing import Any
 import torch
 from flwr.app import ConfigRecord, MetricRecord, RecordDict
 
+from ecgfed import __version__
 from ecgfed.core.config import MOST_COUNT
 from ecgfed.core.nets.net import MAX_CLASSES, RR_COUNT
+from ecgfed.network.config import PROTOCOL
 from ecgfed.network.errors import REASONS, NetworkError, SiteError
 from ecgfed.network.leaves import END_UP, REGISTRATION_UP, ROUND_UP
-from ecgfed.network.run_spec import PROTOCOL, RunSpec
+from ecgfed.network.provenance import PROVENANCE_UP, provenance_problem
+from ecgfed.network.run_spec import RunSpec
 from ecgfed.network.site_results import EndScores
 from ecgfed.network.site_run import RoundReply, RoundRequest
 from ecgfed.network.tensor_schema import TensorSchema
@@ -29,7 +32,7 @@ _FIELDS, _SHARED, _PER_CLIENT, _UP, _REPORTS, _SCALES = "say", "shared", "own", 
 
 def registration_request(*, rr: bool, leave_out: str, weak: bool, most: int | None = None) -> RecordDict:
     """Return a registration request; the site's counts depend on these options."""
-    fields = {"protocol": PROTOCOL, "rr": rr, "leave_out": leave_out, "weak": weak}
+    fields = {"protocol": PROTOCOL, "rr": rr, "leave_out": leave_out, "weak": weak, "version": __version__}
     return RecordDict({_FIELDS: ConfigRecord(fields if most is None else {**fields, "most_per_class": most})})
 
 
@@ -39,13 +42,18 @@ def read_registration_request(content: RecordDict) -> tuple[bool, str, bool, int
     Raises:
         SiteError: another protocol, or no number of examples.
     """
-    fields = _fields(content)
+    fields = fields_of(content)
     if fields.get("protocol") != PROTOCOL:
         raise SiteError("request", "the server", f"uses protocol {fields.get('protocol')!r:.20}", str(PROTOCOL))
     most = fields.get("most_per_class")
     if most is not None and not _is_integer(most, 1, MOST_COUNT):
         raise SiteError("request", "the server", f"sends most_per_class {most!r:.40}", f"1 to {MOST_COUNT:,}")
     return bool(fields.get("rr")), str(fields.get("leave_out")), bool(fields.get("weak")), most
+
+
+def server_version(content: RecordDict) -> str:
+    """Return the server's version of ecgfed from its registration request."""
+    return str(fields_of(content).get("version", ""))
 
 
 def registration_reply(registration: Mapping[str, Any]) -> RecordDict:
@@ -59,7 +67,7 @@ def read_registration_reply(content: RecordDict) -> dict[str, Any]:
     Raises:
         NetworkError: a field is missing, unknown or of another type.
     """
-    fields = dict(_fields(content))
+    fields = dict(fields_of(content))
     if set(fields) != set(REGISTRATION_UP) or fields.pop("protocol") != PROTOCOL:
         reason = f"has the fields {sorted(fields)!s:.200}"
         raise NetworkError("a site's registration", reason, ", ".join(REGISTRATION_UP))
@@ -79,6 +87,8 @@ def read_registration_reply(content: RecordDict) -> dict[str, Any]:
         raise NetworkError("a site's registration", f"has modality {modality!r:.40}", " or ".join(RECIPES))
     if not _is_integer(version, min(RR_COUNT), max(RR_COUNT)):
         raise NetworkError("a site's registration", f"has rr_version {version!r:.40}", " or ".join(map(str, RR_COUNT)))
+    if problem := provenance_problem({name: fields[name] for name in PROVENANCE_UP}):
+        raise NetworkError("a site's registration", problem)
     return fields
 
 
@@ -92,7 +102,7 @@ def round_request(request: RoundRequest) -> RecordDict:
 
 def read_round_request(content: RecordDict) -> RoundRequest:
     """Return the server's request for a round; raises SiteError."""
-    fields = _fields(content)
+    fields = fields_of(content)
     run_spec = RunSpec.from_text(str(fields.get("order")))
     clients, round_number, last = fields.get("clients"), fields.get("round"), fields.get("last")
     if not isinstance(clients, list) or not all(_is_integer(client, 0, 1 << 31) for client in clients):
@@ -128,7 +138,7 @@ def read_round_reply(content: RecordDict, request: RoundRequest, schema: TensorS
     Raises:
         NetworkError: the reply does not match; unexpected or oversized leaves are rejected before they are decoded.
     """
-    clients, transport, fields = request.clients, request.run_spec.transport, _fields(content)
+    clients, transport, fields = request.clients, request.run_spec.transport, fields_of(content)
     parts = {_UP, _REPORTS, _FIELDS} | ({_SCALES} if transport != PLAIN else set())
     if set(content) != parts or set(fields) != set(ROUND_UP):
         raise NetworkError("a site's reply", f"has the parts {sorted(content)!s:.100}", ", ".join(sorted(parts)))
@@ -182,7 +192,7 @@ def read_end_request(content: RecordDict) -> tuple[RunSpec, int, str, dict[str, 
     Raises:
         SiteError: the request cannot be read.
     """
-    fields = _fields(content)
+    fields = fields_of(content)
     run_spec, last, split = RunSpec.from_text(str(fields.get("order"))), fields.get("last"), str(fields.get("split"))
     if not _is_integer(last, 0, 1 << 40) or split not in ("test", "valid"):
         raise SiteError("request", "the server's end", f"is after {last!r:.40}, for the split {split:.40}")
@@ -215,15 +225,20 @@ def refusal_reply(problem: SiteError) -> RecordDict:
     return RecordDict({_FIELDS: ConfigRecord({"refused": problem.code})})
 
 
+def refusal_code(content: RecordDict) -> str | None:
+    """Return the error code of a site's refusal; None if the reply is not a refusal."""
+    code = fields_of(content).get("refused")
+    return None if code is None else str(code)
+
+
 def refusal_reason(content: RecordDict) -> str | None:
     """Return the text of a site's refusal; None if the reply is not a refusal."""
-    fields = content.config_records.get(_FIELDS)
-    if fields is None or "refused" not in fields:
-        return None
-    return REASONS.get(str(fields["refused"]), "unknown reason")
+    code = refusal_code(content)
+    return None if code is None else REASONS.get(code, "unknown reason")
 
 
-def _fields(content: RecordDict) -> Mapping[str, Any]:
+def fields_of(content: RecordDict) -> Mapping[str, Any]:
+    """Return the fields of a message, besides its leaves; empty if there are none."""
     return dict(content.config_records.get(_FIELDS, ConfigRecord()))
 
 

@@ -11,6 +11,7 @@ Usage: ``python -m ecgfed.network.processes PROGRAM ARGUMENTS``. Flower starts i
 import contextlib
 import ctypes
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable
@@ -21,11 +22,13 @@ from typing import Any
 
 from ecgfed.network.bounds import ASGIApp, Receive, Scope, Send, UploadLimit, refuse
 from ecgfed.network.last_answer import note_answer
-from ecgfed.network.programs import BOUND, SERVER, SITE
+from ecgfed.network.programs import BOUND, PROXIED, SERVER, SITE
 from ecgfed.network.warm import Warm, wait_for_messages
 
 #: Path prefix of the sites' API; all other paths are local only.
 FLEET = "/v1/fleet/"
+#: Longest head of a request that is read, bytes.
+MAX_HEAD_BYTES = 1 << 14
 _PR_SET_PDEATHSIG = 1
 
 
@@ -67,10 +70,39 @@ def _superlink() -> None:
     from flwr.superlink import extensions
     from flwr.superlink.cli import flower_superlink
 
-    bound = Path(os.environ.get(SERVER, "")) / BOUND
+    from ecgfed.network.authors import check_authors
+    from ecgfed.network.gate import KeyGate
+
+    check_authors()
+    _as_many_descriptors_as_allowed()
+    folder = Path(os.environ.get(SERVER, ""))
     # the tuple form of Starlette's Middleware
-    extensions.get_middleware = lambda: ((FleetOnly, (), {}), (UploadLimit, (FLEET, bound), {}))
+    extensions.get_middleware = lambda: (
+        (FleetOnly, (), {}),
+        (KeyGate, (FLEET, folder), {}),
+        (UploadLimit, (FLEET, folder / BOUND), {}),
+    )
+    _limit_uvicorn()
     flower_superlink()
+
+
+def _limit_uvicorn() -> None:
+    uvicorn: Any = import_module("uvicorn")
+    run: Callable[..., None] = uvicorn.run
+    limits = {
+        "http": "h11",  # httptools reads a head of any length
+        "h11_max_incomplete_event_size": MAX_HEAD_BYTES,
+        "access_log": False,  # refusals are counted (``ecgfed.network.refusals``)
+        "proxy_headers": PROXIED in os.environ,
+        "forwarded_allow_ips": "127.0.0.1",
+    }
+    uvicorn.run = lambda **given: run(**{**given, **limits})
+
+
+def _as_many_descriptors_as_allowed() -> None:
+    with contextlib.suppress(ValueError, OSError):
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _supernode() -> None:
@@ -161,7 +193,12 @@ def _serverapp() -> None:
     flwr_serverapp()
 
 
+def _proxy() -> None:
+    os.execv(sys.argv[1], sys.argv[1:])
+
+
 PROGRAMS: dict[str, Callable[[], None]] = {
+    "ecgfed-proxy": _proxy,
     "flower-superlink": _superlink,
     "flower-supernode": _supernode,
     "flower-superexec": _superexec,

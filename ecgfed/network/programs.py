@@ -10,10 +10,14 @@ from ecgfed.network.private import write_private
 SITE, SERVER = "ECGFED_SITE", "ECGFED_SERVER"
 #: Environment variable that names a site's private key; default ``key`` in its folder.
 SITE_KEY = "ECGFED_SITE_KEY"
+#: File in a server's folder: the sites, once all have registered.
+ROSTER = "roster.json"
+#: Environment variable of a SuperLink that only a proxy on this machine can reach.
+PROXIED = "ECGFED_PROXIED"
 #: File in a server's folder: how many bytes a site may upload between two requests.
 BOUND = "bound.json"
 #: Programs that ``ecgfed.network.processes`` runs.
-RUN = ("flower-superlink", "flower-supernode", "flower-superexec", "flwr-clientapp", "flwr-serverapp")
+RUN = ("ecgfed-proxy", "flower-superlink", "flower-supernode", "flower-superexec", "flwr-clientapp", "flwr-serverapp")
 #: Programs that would run untrusted code, or are not needed.
 REFUSED = ("flwr-agentapp", "flwr-connector", "flwr-model", "flwr-simulation")
 

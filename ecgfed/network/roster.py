@@ -19,8 +19,9 @@ from ecgfed.base.files import read_json, write_json
 from ecgfed.base.text import count_of
 from ecgfed.core.federation.data import TrainingData
 from ecgfed.network.errors import NetworkError
+from ecgfed.network.programs import ROSTER
 
-FILE_NAME = "roster.json"
+FILE_NAME = ROSTER
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class SiteEntry:
         patients: number of patients in its cohort, including held-out patients.
         clients: positions of the participating patients.
         train_examples: training examples of each participating patient: beats, and those of other leads.
+        version: the site's version of ecgfed; this and the following are ``PROVENANCE_UP`` of its registration.
     """
 
     node: int
@@ -40,6 +42,10 @@ class SiteEntry:
     patients: int
     clients: tuple[int, ...]
     train_examples: tuple[int, ...]
+    version: str = ""
+    leads: tuple[str, ...] = ()
+    recorded_hz: tuple[float, ...] = ()
+    databases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -190,6 +196,10 @@ def _roster(value: Mapping[str, Any]) -> Roster:
             int(entry["patients"]),
             tuple(int(position) for position in entry["clients"]),
             tuple(int(count) for count in entry["train_examples"]),
+            str(entry.get("version", "")),
+            tuple(map(str, entry.get("leads", ()))),
+            tuple(map(float, entry.get("recorded_hz", ()))),
+            tuple(map(str, entry.get("databases", ()))),
         )
         for entry in value["sites"]
     )

@@ -14,11 +14,10 @@ from ecgfed.core.methods.registry import method_by_name
 from ecgfed.core.methods.settings import stored_settings
 from ecgfed.core.nets.build import make_net
 from ecgfed.core.nets.net import NetSpec
+from ecgfed.network.config import PROTOCOL
 from ecgfed.network.errors import SiteError
 from ecgfed.network.transport import PLAIN, TRANSPORTS
 
-#: Version of the messages: server and site refuse another version instead of misreading it.
-PROTOCOL = 2
 #: Processing of updates besides the method: option -> allowed values, the first of which is the default. A site refuses
 #: a run with an unknown option instead of ignoring it. (Clipping and noise are in the plan.)
 OPTIONS: dict[str, tuple[str, ...]] = {"transport": TRANSPORTS}
@@ -39,6 +38,8 @@ class RunSpec:
         first: number of the site's first patient in the federation.
         federation: number of clients in the federation.
         options: values of ``OPTIONS`` that differ from the default.
+        site: name of the receiving site in ``sites``.
+        sites: ``SiteSource.as_json`` of every site.
     """
 
     run: str
@@ -50,6 +51,8 @@ class RunSpec:
     first: int
     federation: int
     options: dict[str, str] = field(default_factory=dict)
+    site: str = ""
+    sites: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def transport(self) -> str:
@@ -81,6 +84,8 @@ class RunSpec:
                 value["first"],
                 value["federation"],
                 {str(name): str(option) for name, option in dict(value["options"]).items()},
+                str(value["site"]),
+                list(value["sites"]),
             )
             for name in ("first", "federation"):
                 if type(value[name]) is not int or not 0 <= value[name] < 1 << 31:

@@ -28,8 +28,11 @@ from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.methods.base import Method
 from ecgfed.core.runs.document import FILE_NAME as RUN_FILE
 from ecgfed.core.runs.document import SCHEMA_VERSION as RUN_SCHEMA
+from ecgfed.core.runs.document import identity_of
 from ecgfed.core.runs.run import Run, open_run
+from ecgfed.exports.device.federation import FEDERATION, Federation
 from ecgfed.network.config import FederationConfig
+from ecgfed.network.provenance import sources_of
 from ecgfed.network.roster import Roster
 from ecgfed.tasks.train_options import build_method_and_plan
 
@@ -118,7 +121,9 @@ def server_run(path: Path, config: FederationConfig, roster: Roster) -> Run:
     if not (folder / RUN_FILE).exists():
         method, plan = method_and_plan(config, roster)
         create_folder(folder, "free some space")
-        write_json(folder / RUN_FILE, {**_document(method, plan, roster), **config.options()})
+        document = {**_document(method, plan, roster), **config.options()}
+        federation = Federation(identity_of(document), sources_of(roster.sites, config.site_names))
+        write_json(folder / RUN_FILE, {**document, FEDERATION: federation.as_json()})
     return open_run(folder)
 
 

@@ -23,8 +23,9 @@ from ecgfed.core.runs.callbacks import SaveCheckpoint, WriteHistory
 from ecgfed.core.runs.history import HISTORY, read_lines
 from ecgfed.core.runs.noise_key import noise_key
 from ecgfed.core.runs.run import Run
+from ecgfed.exports.device.federation import FEDERATION, differences
 from ecgfed.network import messages
-from ecgfed.network.config import FederationConfig
+from ecgfed.network.config import NAMES, FederationConfig
 from ecgfed.network.engine import NetworkEngine
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.kept_rounds import KeptRounds
@@ -32,6 +33,7 @@ from ecgfed.network.leaves import END_UP, Leaf, final_leaves, leaves_of_end
 from ecgfed.network.messages import read_end_reply, read_registration_reply
 from ecgfed.network.messenger import GridLike, Replies, SiteMessenger
 from ecgfed.network.policy import read_policy
+from ecgfed.network.provenance import sources_of
 from ecgfed.network.roster import Roster, build_roster, read_roster, write_roster
 from ecgfed.network.run_spec import RunSpec
 from ecgfed.network.server_folder import LEAVES, RESULT, SCORES, check_run, read_config, record_refusal, server_run
@@ -153,7 +155,8 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], log: Callable[[st
         run_text = f"{run.method.name}, {count_of(run.plan.rounds, 'round')}"
         sites_text = count_of(len(roster.sites), "site")
         log(f"{run_text}, {count_of(len(data.clients), 'patient')} at {sites_text} ({roster.describe()})")
-        for line in (*roster.warnings(), *describe_aggregation(run.plan)):
+        different = differences(sources_of(roster.sites, NAMES))
+        for line in (*roster.warnings(), *different, *describe_aggregation(run.plan)):
             log(line)
         if state.round:
             log(f"resuming after round {state.round}")
@@ -231,6 +234,7 @@ def _register(folder: Path, config: FederationConfig, messenger: SiteMessenger, 
 
 def run_spec_for(run: Run, roster: Roster, position: int, options: Mapping[str, str] | None = None) -> RunSpec:
     """Return the run specification for the site with an index; ``options`` as in ``RunSpec``."""
+    federation: list[dict[str, Any]] = run.meta[FEDERATION]["sites"]
     return RunSpec(
         run.identity,
         run.method.name,
@@ -241,6 +245,8 @@ def run_spec_for(run: Run, roster: Roster, position: int, options: Mapping[str, 
         roster.first_numbers[position],
         roster.clients,
         dict(options or {}),
+        federation[position]["name"],
+        federation,
     )
 
 

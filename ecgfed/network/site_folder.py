@@ -27,6 +27,7 @@ from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.network.config import SiteOptions
 from ecgfed.network.errors import SiteError
 from ecgfed.network.limits import DEFAULT_OPTIONS, Limits
+from ecgfed.network.provenance import provenance_of
 
 FILE_NAME = "site.json"
 SCHEMA_VERSION = 1
@@ -217,4 +218,5 @@ def registration(
         "modality": cohort.modality,
         "classes": list(cohort.classes),
         "rr_version": cohort.rr_version if cohort.modality == "ecg" else 1,
+        **provenance_of(cohort),
     }

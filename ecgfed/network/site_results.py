@@ -25,10 +25,12 @@ from ecgfed.core.runs.history import HISTORY
 from ecgfed.core.runs.run import create_run
 from ecgfed.core.runs.tree_files import serialised
 from ecgfed.domain.cohort.split import TEST, VALID
+from ecgfed.exports.device.federation import FEDERATION
 from ecgfed.network.budget import charge_scores
 from ecgfed.network.errors import SiteError
 from ecgfed.network.leaves import check_values, final_leaves
 from ecgfed.network.private_answers import digest_of, noised_scores
+from ecgfed.network.provenance import federation_of
 from ecgfed.network.site_folder import Site
 from ecgfed.network.site_run import SiteRun, run_folder
 from ecgfed.tasks.evaluate import evaluate
@@ -249,7 +251,9 @@ def write_result(
     beats_used = {site.index_of(client, first): state.beats_used[client] for client in trained}
     history = (site_run.folder / HISTORY).read_text() if (site_run.folder / HISTORY).is_file() else ""
     with replacing_folder(folder) as partial:
-        run = create_run(partial, cohort, site_run.method, site_run.plan, {"device": "cpu", "engine": "flower"})
+        federation = federation_of(site_run.run_spec).as_json()
+        extra = {"device": "cpu", "engine": "flower", FEDERATION: federation}
+        run = create_run(partial, cohort, site_run.method, site_run.plan, extra)
         write_text(partial / HISTORY, history)
         if delivered is not None:
             write_json(partial / DELIVERED, dict(delivered))

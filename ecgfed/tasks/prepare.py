@@ -1,5 +1,6 @@
 """``prepare``: cohorts from recordings; ``prepare_databases``: from PhysioNet's, ``prepare_images``: from images."""
 
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from ecgfed.base.errors import CohortError, OptionError, param, spelled
 from ecgfed.base.files import check_new_folder, replacing_folder
 from ecgfed.base.options import Range, flat_options, option
 from ecgfed.base.text import count_of
-from ecgfed.domain.beats.labels import LabelMap, load_label_map
+from ecgfed.domain.beats.labels import BUILT_IN, LabelMap, load_label_map
 from ecgfed.domain.beats.recording_options import RecordingOptions
 from ecgfed.domain.beats.rr import RR_DEFAULT
 from ecgfed.domain.cohort.build import build_cohort
@@ -282,6 +283,20 @@ def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False)
     return open_cohort(out)
 
 
+def _ectopic_without_class(cohort: Cohort) -> str:
+    """Return a warning if the classes have no place for ectopic beats that the recordings have, "" otherwise."""
+    aami, lost = BUILT_IN["aami5"].symbols, Counter[str]()
+    for record in cohort.meta["records"]:
+        lost.update({mark: n for mark, n in record.get("left_out", {}).items() if aami.get(mark) in ("S", "V", "F")})
+    if not lost:
+        return ""
+    marks = ", ".join(f"{count_of(count, 'beat')} annotated {mark}" for mark, count in lost.most_common())
+    # symbols in the cohort's own classes, of those that are lost: a map that has them all
+    others = [name for name, labels in BUILT_IN.items() if lost.keys() <= labels.symbols.keys()]
+    fix = f"; {spelled(param('classes'))} {' or '.join(others)} keeps them" if others else ""
+    return f"{marks} left out, for which {cohort.labels.name} has no class{fix}"
+
+
 def packed(cohort: Cohort, file: Path | str | None, progress: ProgressReporter) -> Cohort:
     """Return the cohort, also packed into ``file`` unless it is None; warn of units and exclusions."""
     records, recordings = cohort.meta["records"], len(of_first_lead(cohort.meta["records"]))
@@ -303,6 +318,8 @@ def packed(cohort: Cohort, file: Path | str | None, progress: ProgressReporter) 
         progress.warn(f"{len(noted)} of {count} read with a note, {name}: {note}")
     if len(by_kind) > MAX_NOTES:
         progress.warn(f"{count_of(len(by_kind) - MAX_NOTES, 'other note')} on recordings stand in cohort.json")
+    if ectopic := _ectopic_without_class(cohort):
+        progress.warn(ectopic)
     report_exclusions(exclusions(cohort).values(), progress)
     if file is not None:
         from ecgfed.domain.cohort.pack import pack_cohort

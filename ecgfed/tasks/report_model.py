@@ -6,6 +6,7 @@ from ecgfed.base.errors import BundleError
 from ecgfed.base.files import read_json
 from ecgfed.base.language import number, tr, translated, trn
 from ecgfed.exports.device.bundle import Bundle
+from ecgfed.exports.device.federation import OTHER_LEAD, OWN, SYNTHETIC, Federation, federation_in
 from ecgfed.exports.device.shipped import CARD, CARD_DATA, MODEL, SHIPPED, name_of
 from ecgfed.tasks.prediction_warnings import certain_share
 
@@ -20,11 +21,13 @@ def model_rows(bundle: Bundle, patient: str | None) -> tuple[tuple[str, str], ..
     model = tr("global model, in the bundle {bundle}", bundle=name_of(bundle.path))
     if patient:
         model = tr("model of patient {patient}, in the bundle {bundle}", patient=patient, bundle=name_of(bundle.path))
+    federation = federation_in(manifest)
     rows = [
         (tr("Model"), model),
         (tr("Method"), f"{manifest['method']}{rounds}"),
+        *([] if federation is None else [(tr("Trained on"), _federated(federation))]),
         (
-            tr("Trained on"),
+            tr("Trained on") if federation is None else tr("Personal models and scores"),
             tr(
                 "{cohort}{split}; lead {leads}",
                 cohort=trained or tr("not recorded"),
@@ -56,6 +59,25 @@ def model_rows(bundle: Bundle, patient: str | None) -> tuple[tuple[str, str], ..
     else:
         signed = tr("{key}, not checked", key=signature.as_json()["key"])
     return (*rows, (tr("Signed by"), signed))
+
+
+def _federated(federation: Federation) -> str:
+    """Return the sites that trained a model together, with their recordings."""
+    known = {OWN: tr("own recordings"), SYNTHETIC: tr("synthetic recordings"), OTHER_LEAD: tr("other")}
+    each = (
+        tr(
+            "{site} (patients: {patients}, training examples: {examples}, lead {leads}, {rates} Hz, {databases})",
+            site=source.name,
+            patients=number(source.patients),
+            examples=number(source.training_examples),
+            leads=tr(" or ").join(known.get(lead, lead) for lead in source.leads),
+            rates=tr(" or ").join(number(rate, "g") for rate in source.recorded_hz),
+            databases=tr("; ").join(known.get(name, name) for name in source.databases),
+        )
+        for source in federation.sites
+    )
+    sites = trn("{n:d} site", "{n:d} sites", len(federation.sites))
+    return tr("{sites}, federation's run {run}: {each}", sites=sites, run=federation.run[:16], each=tr("; ").join(each))
 
 
 def _scores(manifest: Mapping[str, object], patient: str | None) -> list[tuple[str, str]]:

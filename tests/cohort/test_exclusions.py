@@ -120,6 +120,20 @@ def test_beats_of_no_class_are_a_warning_with_advice(ecgfed: Callable[..., Said]
     assert f"{count['L']} L" in said.err
 
 
+def test_few_ectopic_beats_of_no_class_are_a_warning_too(ecgfed: Callable[..., Said], tmp_path: Path) -> None:
+    """Below the share from which exclusions are a warning, and named with classes that keep them."""
+    symbols = f"{'N' * 60}S{'N' * 40}V"
+    signal, r = synthetic_signal(symbols.replace("S", "A"), seed=6)
+    write(tmp_path / "in", "one", signal, r, symbols)
+    words = ["prepare", "folder", tmp_path / "in", "--lead", "MLII", "--json"]
+    assert 1 / len(symbols) < WARN_SHARE
+    said = ecgfed(*words, "--out", tmp_path / "c").err
+    assert "1 beat annotated S left out" in said
+    assert "--classes aami5" in said
+    assert "annotated" not in ecgfed(*words, "--classes", "aami5", "--out", tmp_path / "kept").err
+    assert (open_cohort(tmp_path / "kept").label == open_cohort(tmp_path / "kept").classes.index("S")).sum() == 1
+
+
 def test_annotations_at_the_end_are_counted(tmp_path: Path) -> None:
     symbols = "NNNVNN" * 5
     signal, r = synthetic_signal(symbols, seed=4)

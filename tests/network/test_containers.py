@@ -1,7 +1,14 @@
 """The container files against the repository: commands, options, paths and versions. Nothing here builds them."""
 
+import importlib.util
+import json
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +160,95 @@ def test_versions_are_ours() -> None:
         assert python is not None
         assert int(python[1]) >= int(oldest[1])
         assert f"python_full_version < '3.{int(python[1]) + 1}'" in torch
+
+
+def test_compose_file_fits_its_schema() -> None:
+    words = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    if importlib.util.find_spec("check_jsonschema") is None:
+        pytest.skip("needs check-jsonschema")
+    done = subprocess.run([*words, str(FOLDER / "compose.yaml")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+UNITS = sorted((FOLDER / "systemd").glob("*.service"))
+OPTIONS = {
+    "ecgfed-server.service": ["--sites", "3", "--name", "fed.example.org", "--method", "grp-fed", "--rounds", "50"],
+    "ecgfed-site.service": ["--server", "fed.example.org:9092"],
+}
+
+
+def exec_start(unit: Path) -> list[str]:
+    (line,) = [line for line in unit.read_text().splitlines() if line.startswith("ExecStart=")]
+    program, *words = shlex.split(line.partition("=")[2])
+    assert program == "/opt/ecgfed/bin/ecgfed"
+    return [word for part in words for word in (OPTIONS[unit.name] if part == "$OPTIONS" else [part])]
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_a_unit_starts_a_command_of_ours(unit: Path) -> None:
+    assert parsed(exec_start(unit))["metrics_port"] in (9101, 9102)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_a_unit_as_systemd_reads_it(unit: Path, tmp_path: Path) -> None:
+    """With a program and files that are here: systemd-analyze looks whether the program may be executed."""
+    text = unit.read_text().replace("/opt/ecgfed/bin/ecgfed", sys.executable)
+    (tmp_path / unit.name).write_text(text)
+    words = ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", str(tmp_path / unit.name)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    said = [line for line in done.stderr.splitlines() if unit.name in line]
+    assert (done.returncode, said) == (0, [])
+
+
+@pytest.mark.slow
+def test_the_services_as_processes(tmp_path: Path) -> None:
+    """The trial of ``compose.yaml`` without containers: each service's command, with folders in place of volumes."""
+    pytest.importorskip("flwr")
+    from ecgfed.network.launch import free_port
+
+    port, ports = free_port(), {name: free_port() for name in COMPOSE["services"]}
+    haproxy = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
+    (tmp_path / "handover").mkdir()
+
+    def start(name: str) -> subprocess.Popen[str]:
+        service, folder = COMPOSE["services"][name], tmp_path / name.removeprefix("prepare-")
+        folder.mkdir(exist_ok=True)
+        words = [str(word) for word in [*service.get("entrypoint", ["ecgfed"]), *service["command"]]]
+        for before, after in (
+            ("/data", str(folder)),
+            ("/handover", str(tmp_path / "handover")),
+            ("server:9092", f"localhost:{port}"),
+            ("--name server", "--name localhost"),
+        ):
+            words = [word.replace(before, after) for word in words]
+        words = [str(ports[name]) if word == "9101" else word for word in words]
+        words = [
+            "localhost" if word == "server" and words[place - 1] == "--name" else word
+            for place, word in enumerate(words)
+        ]
+        if name == "server":
+            words = [*words, "--port", str(port), "--host", "127.0.0.1"]
+            words = [word if haproxy or word != "haproxy" else "none" for word in words]
+        if name == "prepare-server":
+            words[-1] = words[-1].replace("--prepare", "--host 127.0.0.1 --prepare")
+        environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+
+    for name in [name for name in COMPOSE["services"] if name.startswith("prepare")]:
+        with start(name) as process:
+            said = process.communicate(timeout=240)[0]
+            assert process.returncode == 0, said
+    running = {name: start(name) for name in COMPOSE["services"] if not name.startswith("prepare")}
+    try:
+        said = running["server"].communicate(timeout=500)[0]
+        assert running["server"].returncode == 0, said
+        assert len(json.loads((tmp_path / "server" / "server" / "result.json").read_text())["sites"]) == 3
+        for name in ("site-1", "site-2", "site-3"):
+            with urllib.request.urlopen(f"http://127.0.0.1:{ports[name]}/metrics", timeout=5) as answer:
+                assert "ecgfed_results_total 1" in answer.read().decode()
+    finally:
+        for process in running.values():
+            process.terminate()
+            process.communicate(timeout=60)
+    assert {running[name].returncode for name in running if name != "server"} <= {143, 130}

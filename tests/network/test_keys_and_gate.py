@@ -29,7 +29,7 @@ from ecgfed.network.certificates import (
     make_site_key,
     read_site_key,
 )
-from ecgfed.network.control import Control, _key_bytes
+from ecgfed.network.control import Control, key_bytes
 from ecgfed.network.processes import FleetOnly
 from ecgfed.network.programs import REFUSED, RUN, write_programs
 
@@ -101,7 +101,7 @@ def test_site_keys(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
     key = read_site_key(tmp_path / "key")
     assert uses_nist_ec_curve(key.public_key())
-    assert _key_bytes(public) == public_key_to_bytes(key.public_key())
+    assert key_bytes(public) == public_key_to_bytes(key.public_key())
     before = (tmp_path / "key").read_bytes()
     make_site_key(tmp_path / "key")
     assert (tmp_path / "key").read_bytes() == before

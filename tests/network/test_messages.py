@@ -105,7 +105,7 @@ ORDER = RunSpec("a" * 64, "fedavg", {}, {"classes": 12}, {"rounds": 1}, ("N",), 
 @pytest.mark.parametrize(
     ("change", "found"),
     [
-        ('"protocol": 2->"protocol": 1', "protocol"),
+        ('"protocol": 3->"protocol": 2', "protocol"),
         ("fedavg->stranger.py:Method", "registered"),
         (f"{'a' * 64}->../../etc", "SHA-256"),
         ('"first": 0->"first": -1', "whole number"),

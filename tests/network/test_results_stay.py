@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +19,12 @@ from test_resume import KilledError, killed_after
 from ecgfed.base.errors import OptionError
 from ecgfed.base.files import sha256
 from ecgfed.core.runs.run import open_run
-from ecgfed.network import client_app, launch
+from ecgfed.network import bounded_log, client_app
 from ecgfed.network.errors import NetworkError, SiteError
 from ecgfed.network.limits import SiteOptions
 from ecgfed.network.roster import read_roster
 from ecgfed.network.server_run import run_spec_for
+from ecgfed.network.site_events import FIGURES, TOLD
 from ecgfed.network.site_folder import make_site, open_site
 from ecgfed.network.site_results import result_folders
 from ecgfed.network.site_run import RoundRequest, SiteRun
@@ -32,7 +35,8 @@ pytestmark = pytest.mark.usefixtures("at_once", "quick_end")
 
 def files_of(*folders: Path) -> dict[str, str]:
     """SHA-256 of every file in some folders."""
-    return {str(one): sha256(one) for folder in folders for one in sorted(folder.rglob("*")) if one.is_file()}
+    files = [one for folder in folders for one in sorted(folder.rglob("*")) if one.is_file()]
+    return {str(one): sha256(one) for one in files if one.name not in (TOLD, FIGURES)}
 
 
 def same_sites(first: Any, second: Any) -> Any:
@@ -239,13 +243,32 @@ def test_a_log_of_refusals_has_an_end(federation: Callable[..., Any], monkeypatc
     assert all(path.stat().st_size < 1500 for path in logs)
 
 
-def test_flowers_log_is_put_away_at_a_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "MAX_LOG_BYTES", 10)
-    for text in ("short", "long enough", "the next one", "x"):
-        (tmp_path / "flower.log").write_text(text)
-        launch.server_flower(tmp_path)
-    assert (tmp_path / "flower-old.log").read_text() == "the next one"
-    assert (tmp_path / "flower.log").read_text() == "x"
+def test_a_programs_log_has_an_end_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_log, "MAX_LOG_BYTES", 20_000)
+    monkeypatch.setattr(bounded_log, "MAX_LINES_PER_S", 10_000)
+    log = bounded_log.BoundedLog(tmp_path / "flower.log", tmp_path / "flower-old.log")
+    code = "for i in range(2000): print(i)\nprint('x' * 100_000)\nprint('the last')"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        log.follow(process.stdout).join(60)
+    assert {path.name for path in tmp_path.iterdir()} <= {"flower.log", "flower-old.log"}
+    assert all(path.stat().st_size <= 20_000 for path in tmp_path.iterdir())
+    *_, long, last = (tmp_path / "flower.log").read_text().splitlines()
+    assert (len(long) < 2100, long.endswith("x [...]"), last) == (True, True, "the last")
+
+
+def test_more_lines_than_anybody_reads_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_log, "MAX_LINES_PER_S", 5)
+    log = bounded_log.BoundedLog(tmp_path / "flower.log", tmp_path / "flower-old.log")
+    code = "import time\nfor i in range(100): print(i, flush=True)\ntime.sleep(1.1)\nprint('later')"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        log.follow(process.stdout).join(60)
+    lines = (tmp_path / "flower.log").read_text().splitlines()
+    omitted = [int(line.split()[0][1:]) for line in lines if "omitted" in line]
+    assert sum(line.isdigit() for line in lines) + sum(omitted) == 100
+    assert lines[-1] == "later"
+    assert len(lines) < 15
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800", "x\udfff"])

@@ -89,10 +89,14 @@ class Database:
         """What to print beside a cohort: name, licence and citation."""
         return f"{self.title}, licence {self.licence}. Cite {self.citation}; doi {self.doi}."
 
+    @property
+    def version(self) -> str:
+        """Its version."""
+        return PurePosixPath(self.path).name
+
     def as_json(self) -> dict[str, str]:
         """Return what ``cohort.json`` says of it."""
-        version = PurePosixPath(self.path).name
-        return dict(zip(DATABASE_TEXTS, (self.title, version, self.licence, self.citation, self.doi), strict=True))
+        return dict(zip(DATABASE_TEXTS, (self.title, self.version, self.licence, self.citation, self.doi), strict=True))
 
     def holds(self, name: str) -> bool:
         """Return whether a path, relative to the database or to a copy of its records, is of one of its records."""

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ecgfed.base.text import count_of, safe_text
+from ecgfed.domain.cohort.databases import DATABASES
+from ecgfed.exports.device.federation import Federation, federation_in
 
 MIT_BIH = {
     "name": "MIT-BIH Arrhythmia Database 1.0.0",
@@ -26,6 +28,17 @@ _MARKS = re.compile(r"[\\`*{}\[\]#+!|~$^@\"]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|
 DATA: dict[str, Mapping[str, str]] = {
     "mitbih": MIT_BIH,
     "demo": {"name": "synthetic patients of 'ecgfed prepare demo'", "licence": "none needed: nobody's recordings"},
+}
+DATA |= {
+    database.kind: {
+        "name": f"{database.title} {database.version}",
+        "url": f"https://physionet.org/content/{database.path}/",
+        "doi": database.doi,
+        "licence": database.licence,
+        "attribution": f"Cite {database.citation}.",
+    }
+    for database in DATABASES.values()
+    if database.kind not in DATA
 }
 UNKNOWN = {"name": "the cohort's own recordings", "licence": "not known here: ask who made the bundle"}
 NOT_FOR = [
@@ -52,6 +65,7 @@ _SCENARIOS = {
 def card_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return the data of a bundle's card, JSON-ready, from its manifest."""
     counts, scores = manifest["trained_on"]["class_counts"], manifest.get("scores")
+    federation = federation_in(manifest)
     of_beats, kind = manifest.get("modality", "ecg") == "ecg", str(manifest["cohort"]["kind"])
     per_class = {str(row["class"]): row for row in (scores or {}).get("per_class", ())}
     return {
@@ -70,6 +84,7 @@ def card_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
             "leads": list(manifest.get("leads", ())),
             **{name: manifest["trained_on"][name] for name in ("other_leads",) if name in manifest["trained_on"]},
         },
+        **({} if federation is None else {"federation": federation.as_json()}),
         "recipe": {name: manifest[name] for name in ("method", "settings", "rounds", "net", "personal")},
         "models": {"patients": len(manifest["patients"]), "protocol": manifest["global"]["protocol"]},
         "classes": [
@@ -136,6 +151,8 @@ def markdown(card: Mapping[str, Any]) -> str:
     data, recipe = card["data"], card["recipe"]
     synthetic_note = "Every patient was made up. " if data["synthetic"] else ""
     whom = "" if data["clients"] is None else f" of {count_of(data['clients'], 'client')}"
+    federation = federation_in(card)
+    own = "" if federation is None else "The personal models, scores and counts below are of this site's patients: "
     settings = ", ".join(f"{plain(name)} {plain(value)}" for name, value in recipe["settings"].items())
     parts = [
         f"# {card['name']}",
@@ -143,7 +160,8 @@ def markdown(card: Mapping[str, Any]) -> str:
         "## Not for",
         listed(card["not_for"]),
         "## What it was trained on",
-        f"{synthetic_note}{count_of(data['training_examples'], 'example')}{whom}"
+        *_federated(federation, str(recipe["method"])),
+        f"{synthetic_note}{own}{count_of(data['training_examples'], 'example')}{whom}"
         f"{', lead ' + ' or '.join(map(plain, data['leads'])) if data['leads'] else ''}{_others(data)}; "
         f"split {plain(data['split'])}. {data_line(data)}",
         "## Recipe",
@@ -161,6 +179,31 @@ def markdown(card: Mapping[str, Any]) -> str:
         f"The one whose manifest and graphs say run `{plain(card['run'])}`. The software is under the MIT licence.",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _federated(federation: Federation | None, method: str) -> list[str]:
+    """Return the paragraphs about the sites that trained a model together, as Markdown."""
+    if federation is None:
+        return []
+    site = f" This bundle is of {plain(federation.site)}." if federation.site else ""
+    rows = (
+        (
+            plain(source.name),
+            f"{source.patients:,}",
+            f"{source.training_examples:,}",
+            plain(", ".join(source.leads)) or "-",
+            ", ".join(f"{rate:g}" for rate in source.recorded_hz) or "-",
+            plain("; ".join(source.databases)) or "-",
+            plain(source.version) or "-",
+        )
+        for source in federation.sites
+    )
+    head = ("site", "patients", "training examples", "leads", "recorded at, Hz", "data, as the site states", "ecgfed")
+    return [
+        f"Federated: trained by {plain(method)} at {federation.describe()}; their recordings stayed at the sites. The "
+        f"federation's run is `{federation.run}`.{site}",
+        table(head, rows),
+    ]
 
 
 def _classes(classes: Sequence[Mapping[str, Any]]) -> str:

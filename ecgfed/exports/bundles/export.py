@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ecgfed import __version__
-from ecgfed.base.errors import BundleError, OptionError
+from ecgfed.base.errors import BundleError, OptionError, RunError
 from ecgfed.base.files import read_json
 from ecgfed.base.language import tr_later
 from ecgfed.base.options import flat_options, merged
@@ -20,6 +20,7 @@ from ecgfed.core.federation.state import State
 from ecgfed.core.methods.models import Ensemble, Model, Pipeline, with_offsets
 from ecgfed.core.nets.net import Inputs
 from ecgfed.core.personal.apply import PersonalModels, personal_of
+from ecgfed.core.runs.document import FILE_NAME as RUN_FILE
 from ecgfed.core.runs.evaluations import check_result
 from ecgfed.core.runs.run import Run
 from ecgfed.core.runs.tree_files import save_tree
@@ -37,6 +38,7 @@ from ecgfed.exports.bundles.prototypes import NEAR_SHARE, fit_prototypes, in_int
 from ecgfed.exports.bundles.tflite import TfliteVariants
 from ecgfed.exports.bundles.training_metadata import classes_of, training_metadata
 from ecgfed.exports.device.calibration import FAR
+from ecgfed.exports.device.federation import FEDERATION, federation_in
 from ecgfed.exports.device.manifest import BOUND, NORMALISATION, RR_METADATA, SCHEMA_VERSION
 from ecgfed.exports.device.signatures import Signer
 
@@ -303,6 +305,15 @@ def _fingerprint(run: Run, state: State, model: Model) -> str:
     return digest.hexdigest()
 
 
+def _federation(run: Run) -> dict[str, Any]:
+    """Return the manifest's entry of a federation's run; raises RunError if run.json has an invalid one."""
+    try:
+        federation = federation_in(run.meta)
+    except (KeyError, TypeError, ValueError) as problem:
+        raise RunError(run.path / RUN_FILE, f"lacks {problem!s:.100}", "a federation's sites", "restore it") from None
+    return {} if federation is None else {FEDERATION: federation.as_json()}
+
+
 def _manifest_metadata(run: Run, cohort: Cohort, state: State) -> dict[str, Any]:
     meta = cohort.meta
     metadata = {
@@ -312,6 +323,7 @@ def _manifest_metadata(run: Run, cohort: Cohort, state: State) -> dict[str, Any]
         "method": run.method.name,
         "settings": run.meta["settings"],
         "rounds": state.round,
+        **_federation(run),
         "net": {**run.meta["net"], "architecture": run.net.spec.architecture.rpartition("/")[2]},
         "cohort": {"kind": meta["kind"], "fingerprint": cohort.fingerprint, "split": meta["split"]},
         "classes": list(cohort.classes),

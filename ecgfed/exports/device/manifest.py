@@ -20,6 +20,7 @@ from ecgfed.exports.device.calibration import check_calibrations
 from ecgfed.exports.device.canonical import digest_of
 from ecgfed.exports.device.classifier import INPUTS, input_of
 from ecgfed.exports.device.container import Container
+from ecgfed.exports.device.federation import federation_in
 from ecgfed.exports.device.graph_metadata import check_class_table
 from ecgfed.exports.device.int8 import INT8, chains_of, check_int8
 from ecgfed.exports.device.preprocessing import difference, preprocessing_difference
@@ -129,6 +130,7 @@ def _check_fields(path: Path, manifest: Mapping[str, Any]) -> None:
     _check_runtime(path, manifest, modality)
     _check_files(path, manifest)
     read_training_metadata(manifest)
+    federation_in(manifest)
     check_int8(manifest)
     check_calibrations(manifest)
     if manifest["schema_version"] > 1:

@@ -1,0 +1,203 @@
+"""Whoever reaches the port without a key neither fills memory, log or disk nor keeps a site out."""
+
+import contextlib
+import resource
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from needs import flower, haproxy
+
+flower()
+
+from attack import Attacked, attacked, head, signed, status_of, until
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from ecgfed.network.certificates import make_certificates
+from ecgfed.network.launch import Address, free_port
+from ecgfed.network.proxy import Proxy, find_haproxy
+from ecgfed.network.refusals import counted
+
+MIB = 1 << 20
+PUSH = "/v1/fleet/push-object"
+
+
+@pytest.fixture(scope="module", params=["haproxy", "none"])
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
+    if request.param == "haproxy":
+        haproxy()
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))  # a stranger's, for 1,001 connections
+    with attacked(tmp_path_factory.mktemp("attacked"), proxy=request.param) as made:
+        made.proxied = request.param == "haproxy"
+        yield made
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def processes(made: Attacked) -> dict[int, str]:
+    """The server's programs: process -> command line, of those that name the folder of its run."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            variables = (path / "environ").read_bytes().split(b"\0")
+            if f"ECGFED_SERVER={made.folder.resolve()}".encode() in variables:
+                found[int(path.name)] = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+    return found
+
+
+def memory_mib(made: Attacked) -> float:
+    """Resident memory of the programs that the network reaches."""
+    pages = 0
+    for process, command in processes(made).items():
+        if "superlink" not in command.partition(" --")[0] and "haproxy" not in command:
+            continue
+        with contextlib.suppress(OSError):
+            pages += int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / MIB
+
+
+def log_bytes(made: Attacked) -> int:
+    return sum(file.stat().st_size for file in made.folder.glob("flower*.log"))
+
+
+def needs_proxy(made: Attacked) -> None:
+    if not made.proxied:
+        pytest.skip("a SuperLink alone waits for every connection")
+
+
+def refusals(made: Attacked) -> int:
+    behind = Proxy(made.folder / "flower", "haproxy").refused().get("requests", 0) if made.proxied else 0
+    return sum(counted(made.folder).values()) + behind
+
+
+def test_unfinished_bodies(server: Attacked) -> None:
+    """100 requests that announce 8 MiB and send all of it but a byte."""
+    before, seen, open_ones = memory_mib(server), refusals(server), []
+    stranger, peak = ec.generate_private_key(ec.SECP384R1()), 0.0
+    with contextlib.ExitStack() as stack:
+        for number in range(100):
+            # unsigned, with a key nobody knows, with a site's key and another's signature
+            headers = [{}, signed(stranger), signed(server.keys["a"], flwr_signature="AAAA")][number % 3]
+            connection = stack.enter_context(contextlib.closing(server.connect()))
+            connection.settimeout(15)
+            open_ones.append(connection)
+            with contextlib.suppress(OSError):  # refused while it sends
+                connection.sendall(head(PUSH, headers | {"content-length": str(8 * MIB)}))
+                for _ in range(8 * 16 - 1):
+                    connection.sendall(b"x" * (MIB // 16))
+            peak = max(peak, memory_mib(server))
+        assert {status_of(connection) for connection in open_ones} <= {0, 401}
+        assert server.reached("a")
+    assert peak - before < 100, f"{peak - before:.0f} MiB"  # of 800 that were sent
+    until(lambda: refusals(server) - seen >= 66, 30)
+
+
+def test_a_body_in_the_names_of_a_site_is_read_for_some_time_only(server: Attacked) -> None:
+    """A site that stops in the middle holds a slot of its own, and no other site's."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(6):
+            connection = stack.enter_context(contextlib.closing(server.connect()))
+            connection.sendall(head(PUSH, signed(server.keys["b"]) | {"content-length": str(MIB)}) + b"x")
+        assert status_of(connection) == 503  # the fifth and sixth
+        assert server.reached("a")
+
+
+def test_long_paths(server: Attacked) -> None:
+    """One connection asks for long paths for ten seconds: the log stays bounded while the server runs."""
+    end, before, asked, connection = time.monotonic() + 10, log_bytes(server), 0, None
+    path = "/v1/fleet/" + "a" * 15_000
+    while time.monotonic() < end:
+        try:
+            if connection is None:
+                connection = server.connect()
+            connection.sendall(head(path, {"content-length": "0"}))
+            if status_of(connection) not in (404, 403):
+                raise OSError
+            asked += 1
+        except OSError:
+            if connection is not None:
+                connection.close()
+            connection = None
+    assert asked > 20
+    assert log_bytes(server) - before < MIB, f"{(log_bytes(server) - before) / MIB:.1f} MiB after {asked} requests"
+    assert server.reached("a")
+
+
+@pytest.mark.parametrize("handshake", [False, True])
+def test_silent_connections(handshake: bool, server: Attacked) -> None:
+    """1,001 of them, before or after TLS: sites get in, and they are gone after a while."""
+    needs_proxy(server)
+    before = memory_mib(server)
+    with contextlib.ExitStack() as stack:
+        silent = []
+        for _ in range(1001):
+            with contextlib.suppress(OSError):
+                silent.append(stack.enter_context(contextlib.closing(server.connect(handshake=handshake))))
+        assert server.reached("a")
+        assert server.reached("b")
+        assert memory_mib(server) - before < 128
+        for connection in silent:  # each ends, with or without a word
+            connection.settimeout(40)
+            with contextlib.suppress(ConnectionError):
+                while connection.recv(4096):
+                    pass
+
+
+def test_who_is_known_gets_in_where_strangers_fill_all_there_is(server: Attacked) -> None:
+    """Addresses that no site has, together more connections than the server takes."""
+    needs_proxy(server)
+    assert server.reached("a")
+    with contextlib.ExitStack() as stack:
+        for number in range(4500):
+            raw = stack.enter_context(contextlib.closing(socket.socket()))
+            raw.bind((f"127.0.1.{1 + number % 20}", 0))
+            raw.settimeout(2)
+            with contextlib.suppress(OSError):
+                raw.connect(("127.0.0.1", server.port))
+        assert server.reached("a")
+        assert server.reached("b")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/control/list-nodes",
+        "/v1/runtime/acquire-task",
+        "/docs",
+        "/",
+        "/v1/fleet",
+        "/v1/fleet/../control/list-nodes",
+        "/v1/fleet/%2e%2e/control/list-nodes",
+        "//v1/fleet/pull-messages",
+        "/v1/fleet/pull-messages/",
+        "/V1/fleet/pull-messages",
+    ],
+)
+def test_nothing_but_the_sites_requests_is_passed_on(path: str, server: Attacked) -> None:
+    """Not even to a site with its key, that says it is on the server's machine."""
+    needs_proxy(server)
+    headers = signed(server.keys["a"], x_forwarded_for="127.0.0.1", content_length="0")
+    with contextlib.closing(server.connect()) as connection:
+        connection.sendall(head(path, headers))
+        assert status_of(connection) == 404
+    with contextlib.closing(server.connect()) as connection:
+        connection.sendall(head("/v1/fleet/pull-messages", headers).replace(b"POST", b"GET"))
+        assert status_of(connection) == 404
+
+
+@pytest.mark.parametrize("name", ["fed.example.org", "192.0.2.7", "*.example.org"])
+def test_haproxy_reads_its_configuration(name: str, tmp_path: Path) -> None:
+    """Whatever the certificate's names are, and whatever stands in the folder's."""
+    haproxy()
+    folder = tmp_path / 'a "b" $HOME c'
+    program = find_haproxy("haproxy")
+    assert program is not None
+    make_certificates(folder / "tls", [name])
+    for host in ("127.0.0.1", "::1", "0.0.0.0", "::"):
+        proxy = Proxy(folder, program)
+        proxy.write(folder / "tls", Address(host, free_port()), Address("127.0.0.1", free_port()), ["AAAA"])
+        done = subprocess.run([*proxy.command, "-c"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

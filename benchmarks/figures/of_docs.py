@@ -56,10 +56,9 @@ README = [
             ),
             "| GRP-FED | {2} | {2} | {2} | {2} |": flagship_means("GRP-FED"),
             "| GRP-FED, trained three times as long | {2} | {2} | {2} | {2} |": flagship_means("GRP-FED, 60 passes"),
-            (
-                "| FedAvg, each patient's own classes (`--personal masked`)"
-                " | {2} | {2} | {2} | {2} |"
-            ): flagship_means("FedAvg"),
+            ("| FedAvg, each patient's own classes (`--personal masked`) | {2} | {2} | {2} | {2} |"): flagship_means(
+                "FedAvg"
+            ),
             "| each patient alone | {2} (ensemble) | {2} | {2} | {2} |": flagship_means("Local"),
         },
     ),

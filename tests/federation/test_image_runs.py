@@ -21,6 +21,7 @@ from ecgfed.core.federation.train import initial_state, train
 from ecgfed.core.federation.trees import flatten
 from ecgfed.core.methods.base import Method
 from ecgfed.core.methods.registry import methods
+from ecgfed.core.methods.server_sgd import PLAIN_MEAN
 from ecgfed.core.methods.settings import make_settings
 from ecgfed.core.nets.build import make_net
 from ecgfed.core.nets.net import Inputs, net_spec
@@ -76,8 +77,7 @@ def test_many_clients_at_once_mean_what_one_after_the_other_means(
     name: str, norm: str, net: str, cohort: Cohort
 ) -> None:
     # Adam at the server divides by the size of a gradient, however small: rounding errors would be all that is compared
-    plain = {"server_optimizer": "sgd"} if name == "grp-fed" else {}
-    method, plan = made(name, net, norm, lr=0.001, **plain)
+    method, plan = made(name, net, norm, lr=0.001, **PLAIN_MEAN)
     one, many = (run(cohort, method, plan, kind) for kind in (ThreadEngine, BatchedEngine))
     assert one.beats_used == many.beats_used
     for mine, theirs in [

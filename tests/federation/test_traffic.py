@@ -22,6 +22,7 @@ from ecgfed.core.methods.fedavg import FedAvg
 from ecgfed.core.methods.fedfomo import FedFomo
 from ecgfed.core.methods.mtl import Mtl
 from ecgfed.core.methods.registry import methods
+from ecgfed.core.methods.server_sgd import PLAIN_MEAN
 from ecgfed.core.methods.settings import make_settings
 from ecgfed.core.nets.layers import Params
 from ecgfed.core.nets.net import NetSpec
@@ -220,7 +221,7 @@ def test_so_is_one_that_keeps_other_things(kind: type[Method], told: str) -> Non
 
 
 def test_what_is_measured_is_what_the_training_loop_sent() -> None:
-    method, plan = made(FedAvg), TrainPlan(3, None, 2, batch_size=8)
+    method, plan = made(FedAvg, **PLAIN_MEAN), TrainPlan(3, None, 2, batch_size=8)
     traffic = record_communication(method, federation(), plan)
     assert [[parcel.client for parcel in of_round] for of_round in traffic.rounds] == [[0, 1, 2]] * 3
     start = method.net.initial(plan.seed)

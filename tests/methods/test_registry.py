@@ -9,6 +9,7 @@ import torch
 from ecgfed.base.errors import OptionError
 from ecgfed.core.methods.fedavg import FedAvg
 from ecgfed.core.methods.registry import method_by_name, methods, name_of
+from ecgfed.core.methods.server_sgd import PLAIN_MEAN
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "trimmed_mean.py"
 
@@ -29,7 +30,7 @@ def test_the_trimmed_mean_of_two_clients_is_their_mean_and_of_five_leaves_the_ex
     from ecgfed.core.methods.base import Returned
     from ecgfed.core.methods.settings import make_settings
 
-    method = own(tiny.TinyNet(), make_settings(own.settings_type, {"trim": 0.2}))  # type: ignore[arg-type]
+    method = own(tiny.TinyNet(), make_settings(own.settings_type, {"trim": 0.2, **PLAIN_MEAN}))  # type: ignore[arg-type]
     values = torch.tensor([[9.0], [1.0], [2.0], [-50.0], [3.0]])
     returned = Returned({"model": {"w": values}}, {}, torch.ones(5).double(), torch.arange(5))
     server = method.aggregate(method.server_start({"w": torch.zeros(1)}), returned)

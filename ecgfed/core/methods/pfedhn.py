@@ -52,6 +52,7 @@ class PFedHnSettings(SgdSettings):
     """Settings of pFedHN; defaults are those of the authors' code, the embedding's for 48 clients.
 
     Attributes:
+        lr: of local training.
         weight_decay: of local training.
         embedding: length of a client's embedding; the authors take 1 + a quarter of the number of clients.
         hidden: features of each hidden layer of the hypernetwork.
@@ -61,6 +62,7 @@ class PFedHnSettings(SgdSettings):
         hyper_decay: weight decay of the hypernetwork and the embeddings.
     """
 
+    lr: float = 5e-3
     weight_decay: float = 5e-5
     embedding: int = ranged(13, 1, 4096)
     hidden: int = ranged(100, 1, 4096)

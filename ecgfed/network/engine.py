@@ -98,7 +98,9 @@ class NetworkEngine:
             site = site_of[node]
             reply = _read_reply(content, active[site], method, schema, beats)
             sent = [work_of[client] for client in active[site].clients]
-            updates[site] = measured(method, sent, reply.returned, reply.losses, self.messenger.policy.max_change)
+            updates[site] = measured(
+                method, self.plan, sent, reply.returned, reply.losses, self.messenger.policy.max_change
+            )
             return reply
 
         contents = {node: messages.round_request(active[site]) for node, site in site_of.items()}

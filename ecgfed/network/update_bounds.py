@@ -9,6 +9,7 @@ against. Every round's lengths are recorded, so that a run that breaks down late
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,7 +19,9 @@ from typing import Any
 import torch
 
 from ecgfed.base.files import append_line, write_text
+from ecgfed.core.config import SERVER
 from ecgfed.core.federation.client_round import ClientWork
+from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.federation.trees import flatten, stack
 from ecgfed.core.federation.updates import updates_of
 from ecgfed.core.methods.base import Method, Tree
@@ -59,6 +62,7 @@ class SiteUpdate:
 
 def measured(
     method: Method,
+    plan: TrainPlan,
     work: Sequence[ClientWork],
     returned: Sequence[Tree],
     losses: Sequence[Mapping[str, float]],
@@ -67,6 +71,7 @@ def measured(
     """Return the lengths of a site's updates.
 
     Args:
+        plan: the run's; noise that it adds before an update leaves may make that longer.
         work: what the site's clients were sent.
         returned: their replies.
         losses: their losses.
@@ -93,7 +98,11 @@ def measured(
     norms = torch.stack([lengths(updates.before), torch.ones(len(work), dtype=torch.float64)]).amax(0)
     moved = lengths(updates.change)
     of_sent = float((moved / norms).max())
-    if not of_sent <= most:
+    noised = 0.0
+    if plan.clips and plan.dp_at != SERVER:  # twice the length of so many normal numbers
+        count = sum(leaf[0].numel() for leaf in updates.change.values())
+        noised = plan.dp_clip * (1 + 2 * plan.dp_noise * math.sqrt(count))
+    if not bool((moved <= (most * norms).clamp_min(noised)).all()):
         reason = f"has an update {of_sent:.3g} times as long as the weights that were sent"
         raise NetworkError("a site's reply", reason, f"at most {most:g} times")
     steps = torch.tensor([max(1, client.info.steps) for client in work], dtype=torch.float64)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ecgfed import __version__
+from ecgfed.core.federation.data import TrainingData
 from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.domain.cohort.databases import DATABASES
 from ecgfed.domain.record.lead_names import is_impersonal
@@ -71,12 +72,19 @@ def sources_of(sites: Sequence[Any], site_names: str) -> tuple[SiteSource, ...]:
     )
 
 
-def federation_of(run_spec: RunSpec) -> Federation:
-    """Return the federation of a server's run specification; raises SiteError if it is invalid."""
-    try:
-        return Federation.from_json({"run": run_spec.run, "sites": run_spec.sites, "site": run_spec.site})
-    except (KeyError, TypeError, ValueError) as problem:
-        raise SiteError("request", "the server's order", f"lacks {problem!s:.200}") from problem
+def federation_of(run_spec: RunSpec, data: TrainingData) -> Federation:
+    """Return the federation of a run specification; raises SiteError if it misstates this site.
+
+    Args:
+        data: this site's training data.
+    """
+    federation = Federation.from_json({"run": run_spec.run, "sites": run_spec.sites, "site": run_spec.site})
+    own = next((source for source in federation.sites if source.name == federation.site), None)
+    expected = len(data.clients), int(data.train_examples.sum())
+    if own is None or (own.patients, own.training_examples) != expected:
+        reason = "states other patients or training examples of this site than it has"
+        raise SiteError("request", "the server's order", reason, f"{expected[0]} and {expected[1]}")
+    return federation
 
 
 def version_difference(server: str) -> str:

@@ -14,6 +14,7 @@ from ecgfed.core.methods.registry import method_by_name
 from ecgfed.core.methods.settings import stored_settings
 from ecgfed.core.nets.build import make_net
 from ecgfed.core.nets.net import NetSpec
+from ecgfed.exports.device.federation import Federation
 from ecgfed.network.config import PROTOCOL
 from ecgfed.network.errors import SiteError
 from ecgfed.network.transport import PLAIN, TRANSPORTS
@@ -87,6 +88,7 @@ class RunSpec:
                 str(value["site"]),
                 list(value["sites"]),
             )
+            Federation.from_json({"run": run_spec.run, "sites": run_spec.sites, "site": run_spec.site})
             for name in ("first", "federation"):
                 if type(value[name]) is not int or not 0 <= value[name] < 1 << 31:
                     raise ValueError(f"{name} as a whole number, 0 or more")

@@ -251,7 +251,7 @@ def write_result(
     beats_used = {site.index_of(client, first): state.beats_used[client] for client in trained}
     history = (site_run.folder / HISTORY).read_text() if (site_run.folder / HISTORY).is_file() else ""
     with replacing_folder(folder) as partial:
-        federation = federation_of(site_run.run_spec).as_json()
+        federation = federation_of(site_run.run_spec, site_run.data).as_json()
         extra = {"device": "cpu", "engine": "flower", FEDERATION: federation}
         run = create_run(partial, cohort, site_run.method, site_run.plan, extra)
         write_text(partial / HISTORY, history)

@@ -14,6 +14,7 @@ from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
 from grid import GridHere, travelled
 from test_same_numbers import same
 
+from ecgfed.exports.device.federation import Federation, SiteSource
 from ecgfed.network.errors import NetworkError, SiteError
 from ecgfed.network.messages import read_end_reply
 from ecgfed.network.run_spec import RunSpec
@@ -99,7 +100,10 @@ def test_another_shape_inside_than_outside() -> None:
         leaves_of(ArrayRecord({"w": Array("float32", (4,), array.stype, array.data)}))
 
 
-ORDER = RunSpec("a" * 64, "fedavg", {}, {"classes": 12}, {"rounds": 1}, ("N",), 0, 3)
+SITES = Federation("a" * 64, (SiteSource("site 1", 3, 30, ("MLII",), (360.0,), ("own recordings",), "0.3"),)).as_json()
+ORDER = RunSpec(
+    "a" * 64, "fedavg", {}, {"classes": 12}, {"rounds": 1}, ("N",), 0, 3, site="site 1", sites=SITES["sites"]
+)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +118,10 @@ ORDER = RunSpec("a" * 64, "fedavg", {}, {"classes": 12}, {"rounds": 1}, ("N",), 
         ('"options": {}->"options": {"transport": "fp8"}', "options that this version knows"),
         ('"options": {}->"options": {"noise": "1"}', "options that this version knows"),
         ('"options": {}->"options": 3', "lacks"),
+        ('"site": "site 1"->"site": "site 2"', "sites"),
+        ('"patients": 3->"patients": -3', "counts"),
+        ('"own recordings"->"\\u001b[2J"', "printable"),
+        ("360.0->NaN", "lacks"),
     ],
 )
 def test_an_order_that_cannot_be(change: str, found: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,3 +145,22 @@ def test_a_lead_named_as_a_person_stays(parts: list[Path], tmp_path: Path) -> No
 
     cohort = open_cohort(restated(parts[0], tmp_path / "named", "Jane Doe 1950", 250.0, "folder"))
     assert provenance_of(cohort)["leads"] == ["other"]
+
+
+def test_a_server_that_misstates_a_site(federation: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would stand in the site's own bundle; the model of the others' is theirs to check."""
+    from ecgfed.network import server_run
+    from ecgfed.network.errors import NetworkError
+
+    made = federation("fedavg", rounds=1, local_steps=1, end=True)
+    honest = server_run.run_spec_for
+
+    def lies(*given: Any, **more: Any) -> Any:
+        spec = honest(*given, **more)
+        return replace(spec, sites=[{**site, "patients": 100} for site in spec.sites])
+
+    monkeypatch.setattr(server_run, "run_spec_for", lies)
+    with pytest.raises(NetworkError, match="refused"):
+        made.serve()
+    assert "states other patients or training examples" in (made.sites[0] / "log.txt").read_text()
+    assert not (made.sites[0] / "bundle").exists()

@@ -4,10 +4,12 @@ site.json        the cohort, and the order of the patients; only the site knows 
 spent.json       the charges against ``--most-epsilon``, if it is set
 runs/ID/         one folder per run: ``checkpoint/`` with the patients' state and the last reply, ``history.jsonl`` with
                  a line for each round the site took part in, ``order.json`` with the run specification, and
-                 ``cohort.json``, which identifies the cohort at the start of the run
+                 ``cohort.json``, which identifies the cohort at the start of the run; ``rounds/`` has the state of
+                 earlier rounds, to which the server may go back
 result/          after the end of a run: a run of this site's patients, to evaluate, export and personalise
 bundle/          and its bundle; for further runs both have the run's ID appended, so no result is ever replaced
 audit.jsonl      every question of the server, signed and chained (``ecgfed.network.audit``)
+server-seen      touched whenever the server answers
 log.txt          errors in full, of which the server receives only the code; older lines are in log-old.txt
 """
 

@@ -253,11 +253,22 @@ class SiteRun:
         for client, shared in zip(request.clients, request.shared, strict=True):
             beats, counts = self.data.epoch_length(client), self.data.class_counts(client)
             steps = self.plan.steps_for(beats)
-            info = ClientInfo(client, request.round, beats, counts, steps, progress, seed=self.plan.seed)
+            used = state.beats_used.get(client, 0)
+            per_round = self.plan.examples_for(beats) * self.method.requirements.batches_per_step
+            info = ClientInfo(
+                client,
+                request.round,
+                beats,
+                counts,
+                steps,
+                progress,
+                earlier_rounds=used // per_round,
+                seed=self.plan.seed,
+            )
             client_state = (
                 state.client_states[client] if client in state.client_states else self.method.client_start(self.initial)
             )
-            work.append(ClientWork(info, shared, client_state, state.beats_used.get(client, 0)))
+            work.append(ClientWork(info, shared, client_state, used))
         try:
             runner = self._runner(work[0])
             with ThreadEngine(self.data, self.plan, available_cores(), runner) as engine:

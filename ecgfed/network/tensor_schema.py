@@ -22,7 +22,8 @@ from ecgfed.network.errors import NetworkError
 _EXAMPLES = 8
 #: Larger than any trained weight or loss; sums and squares of smaller values stay finite in float32.
 MAX_ABS = 1e9
-#: Largest accepted loss: far above that of a model that has broken down. No method's loss is below 0.
+#: Largest accepted loss: far above that of a model that has broken down. What a method reports as ``loss`` is at least
+#: 0, its other losses may be negative.
 MAX_LOSS = 1e6
 
 
@@ -63,8 +64,9 @@ class TensorSchema:
             if path.rpartition("/")[2] == "loss" and not bool(((leaf >= 0) & (leaf <= MAX_LOSS)).all()):
                 raise NetworkError("a site's reply", f"has {path[:100]} {leaf.flatten()[0]:g}", f"0 to {MAX_LOSS:g}")
         for name, value in losses.items():
-            if not 0 <= value <= MAX_LOSS:  # also rejects NaN
-                raise NetworkError("a site's reply", f"has {name} {value:g}", f"0 to {MAX_LOSS:g}")
+            least = 0.0 if name == "loss" else -MAX_LOSS  # GRP-FED's ``local_loss`` has an adversary's part
+            if not least <= value <= MAX_LOSS:  # also rejects NaN
+                raise NetworkError("a site's reply", f"has {name} {value:g}", f"{least:g} to {MAX_LOSS:g}")
 
 
 def expected_beats(plan: TrainPlan, count: int, beats_used: int, per_step: int) -> int:

@@ -94,7 +94,8 @@ def test_no_import_replaces_a_verb() -> None:
         "names = [m.name for m in pkgutil.walk_packages(ecgfed.__path__, 'ecgfed.')]\n"
         "for name in names:\n"
         "    try: importlib.import_module(name)\n"
-        "    except ModuleNotFoundError as error: assert error.name.split('.')[0] == 'flwr', name\n"
+        "    except ModuleNotFoundError as error:\n"
+        "        assert error.name.split('.')[0] in ('flwr', 'fastapi', 'httpx'), name\n"
         "print(json.dumps([[n for n in ecgfed.__all__ if not callable(getattr(ecgfed, n))], names]))"
     )
     assert replaced == []

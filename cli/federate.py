@@ -35,7 +35,7 @@ def _require(**_values: object) -> None:
 
 
 @app.command("server")
-@takes_options("options", ServerOptions, before=_require, insert={"port": ("name", "prepare")})
+@takes_options("options", ServerOptions, before=_require, insert={"port": ("name", "prepare", "back_to")})
 @takes_options(
     "config",
     FederationConfig,
@@ -54,6 +54,9 @@ def server_command(
         list[str] | None, typer.Option(help="Host name or address that sites dial, for the certificate; repeatable.")
     ] = None,
     prepare: Annotated[bool, typer.Option("--prepare", help="Make the folder and the certificates, and end.")] = False,
+    back_to: Annotated[
+        int | None, typer.Option("--back-to", metavar="ROUND", help="Make this round the run's last again, and end.")
+    ] = None,
     options: ServerOptions,
     config: FederationConfig,
     set_: SetOption = None,
@@ -65,6 +68,15 @@ def server_command(
     from ecgfed.network.listening import Listening
     from ecgfed.network.policy import Policy
 
+    if back_to is not None:
+        from ecgfed.network.going_back import go_back
+
+        current = go_back(folder, back_to)
+        if json_output:
+            print_json({"server": str(folder), "round": back_to, "was": current})
+        else:
+            note(f"The run is at round {back_to} again, and was at {current}. Start the server to go on.", quiet=quiet)
+        return
     config = replace(config, settings=settings_of(set_))
     policy = Policy(**options.shared_with(Policy))
     listening = Listening(options.host, options.port, tuple(name or ()))
@@ -192,6 +204,37 @@ def status_command(
                 title="What travels, of one patient",
             )
         )
+
+
+@app.command("audit")
+def audit_command(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A site's folder.")],
+    *,
+    holds: Annotated[
+        str | None, typer.Option(metavar="SHA256", help="Of a line written down earlier, which must still be there.")
+    ] = None,
+    last: Annotated[int, typer.Option(metavar="N", min=0, help="Show the last N lines; default 20.")] = 20,
+    json_output: JsonOption = False,
+) -> None:
+    """Verify a site's audit log and show what the server asked and what was answered."""
+    _require()
+    from ecgfed.network.audit import check_log
+
+    log = check_log(folder, holds)
+    shown = log.lines[len(log.lines) - min(last, len(log.lines)) :]
+    if json_output:
+        print_json({"site": str(folder), "lines": log.lines, "last": log.last, "key": log.key})
+        return
+    columns = ("n", "time", "question", "run", "round", "patients", "steps", "weights", "answer", "seconds")
+    rows = [[_cell(line.get(name)) for name in columns] for line in shown]
+    console.print(table(columns, rows, title="What the server asked"))
+    count = f"{len(log.lines)} lines, each signed by key {log.key[:16]} and in order"
+    note(f"{count}. Write down the last line's SHA-256 elsewhere: {log.last}")
+
+
+def _cell(value: object) -> str:
+    """Return a value of the audit log for the table; digests are shortened."""
+    return "" if value is None else str(value)[:16] if len(str(value)) == 64 else str(value)
 
 
 @app.command("try")

@@ -70,6 +70,7 @@ SYNOPSES = {
         "Run a site: it dials the server and trains.",
         "ecgfed federate site north --cohort cohort --prepare",
     ),
+    "federate audit": ("Verify and show what a site was asked.", "ecgfed federate audit north"),
     "federate status": ("Say how a server or a site stands.", "ecgfed federate status federation"),
     "keys": ("Make keys to sign bundles with, and show them.", ""),
     "keys new": ("Make a key: one file to sign with, one to give away.", "ecgfed keys new clinic"),

@@ -15,7 +15,7 @@ import wfdb
 
 os.environ.pop("COLUMNS", None)  # a console keeps the width it was made under; made without, it asks each time
 import ecgfed_cli.output  # noqa: F401
-from network_sites import alone, at_once, cohort_of, federation, parts, quick_end, whole, without  # noqa: F401  # network
+from network_sites import alone, at_once, cohort_of, federation, parts, quick_end, unheld, whole, without  # noqa: F401  # network
 from record_files import write_signals
 
 os.environ["COLUMNS"] = "80"  # as where there is no terminal, whatever terminal the tests are started from

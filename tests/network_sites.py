@@ -91,6 +91,14 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def unheld(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answer at once where a site with a privacy budget would wait for the end of a time class."""
+    from ecgfed.network import private_answers
+
+    monkeypatch.setattr(private_answers, "sleep", lambda seconds: None)
+
+
+@pytest.fixture
 def without(alone: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Train on one machine, with some patients left out of some rounds."""
     import numpy as np

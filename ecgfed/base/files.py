@@ -275,6 +275,15 @@ def recover_locked(path: Path, marker: str) -> None:
             remove(failed)
 
 
+def rename_folder(path: Path, name: Path) -> None:
+    """Rename a complete folder durably; raises StorageError."""
+    try:
+        path.rename(name)
+        sync_folder(name.parent)
+    except OSError as error:
+        raise _storage_error(name, error) from error
+
+
 def swap_folders(new: Path, path: Path) -> None:
     """Swap two folders durably; raises OSError.
 

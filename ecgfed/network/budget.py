@@ -2,8 +2,9 @@ r"""A site's privacy budget: an upper bound on the epsilon of all its runs toget
 
 The server chooses a run's noise, and the model whose loss is reported, so a site that wants a guarantee sets the bound
 itself (``federate site --most-epsilon``). It then takes part only in runs that add noise before an update leaves the
-site, adds noise of the same z to the losses (``noised_scalars``), and does not report its scores. Each reply is charged
-before it is computed, for any run and whether or not the server uses it: once for its weights and once for its losses.
+site, adds noise of the same z to the losses (``noised_scalars``) and to validation scores, and does not report those of
+test beats (``ecgfed.network.private_answers``). Each reply is charged before it is computed, for any run and whether or
+not the server uses it: once for its weights and once for its losses, or once for its scores.
 Replies i with noise z_i compose to one Gaussian mechanism with :math:`\mu^2 = \sum_i (m^2 + 1) / z_i^2`
 (``ecgfed.core.privacy.accountant``), where m is the sensitivity of the uploaded weights to one patient, in units of the
 clipping norm: 1, or 2 with ``--dp-at site``, whose own epsilon covers a whole site rather than one patient.
@@ -31,7 +32,7 @@ from ecgfed.core.privacy.accountant import DELTA, epsilon_of_mu
 from ecgfed.core.privacy.noise import gaussian
 from ecgfed.network.errors import SiteError
 
-#: File in the site's folder with the charges so far: run -> sum of (m^2 + 1) / z^2 over its replies.
+#: File in the site's folder with the charges so far: run -> sum over replies of (m^2 + 1) / z^2, of 1 / z^2 for scores.
 SPENT = "spent.json"
 #: Sensitivity of a reply to removing one patient, in units of the clipping norm. Per-patient clipping: that patient's
 #: update disappears. Per-site clipping: the sum is clipped as a whole, and may move across the whole ball, because the
@@ -73,8 +74,28 @@ def check_budget(folder: Path, max_epsilon: float | None, plan: TrainPlan, round
     return cost
 
 
+def charge_scores(folder: Path, max_epsilon: float, run: str, plan: TrainPlan, round_number: int) -> bool:
+    """Charge noised scores to the budget if they and all remaining rounds fit into it; returns whether they do.
+
+    Args:
+        max_epsilon: as in ``charge``.
+        run: as in ``charge``.
+        plan: as in ``charge``.
+        round_number: the round that is scored.
+
+    Raises:
+        StorageError: the charge cannot be written.
+    """
+    charged, cost = spent_by(folder), 1 / plan.dp_noise**2
+    replies = (_SENSITIVITY[plan.dp_at] ** 2 + 1) / plan.dp_noise**2 * max(0, plan.rounds - round_number)
+    if epsilon_of_mu(math.sqrt(sum(charged.values()) + cost + replies)) > max_epsilon:
+        return False
+    write_json(folder / SPENT, {**charged, run: charged.get(run, 0.0) + cost})
+    return True
+
+
 def check_noise(max_epsilon: float | None, plan: TrainPlan) -> None:
-    """Refuse a run that adds no noise, or adds it at the server; raises SiteError.
+    """Refuse a run that adds no noise or adds it at the server, or whose counts tell of labels; raises SiteError.
 
     Args:
         max_epsilon: as in ``charge``; None accepts any run.
@@ -82,6 +103,21 @@ def check_noise(max_epsilon: float | None, plan: TrainPlan) -> None:
     """
     if max_epsilon is not None and (plan.dp_at == SERVER or not plan.clips or not plan.dp_noise):
         raise _refusal("adds no noise before an update leaves", max_epsilon)
+    check_counts(max_epsilon, plan.most_per_class)
+
+
+def check_counts(max_epsilon: float | None, most_per_class: int | None) -> None:
+    """Refuse a limit on examples per class: the number of examples would tell how many beats a class has.
+
+    Args:
+        max_epsilon: as in ``charge``; None accepts any limit.
+        most_per_class: as in ``TrainPlan``.
+
+    Raises:
+        SiteError: there is a limit, and a budget.
+    """
+    if max_epsilon is not None and most_per_class is not None:
+        raise _refusal(f"counts at most {most_per_class} examples of each class of a patient", max_epsilon)
 
 
 def _refusal(reason: str, max_epsilon: float) -> SiteError:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -173,6 +173,28 @@ def read_site_key(path: Path) -> ec.EllipticCurvePrivateKey:
         action = "make one with ecgfed federate site"
         raise OptionError("key", f"{path} is a {type(key).__name__}", "an ECDSA key", action)
     return key
+
+
+def signed(private: Path, data: bytes) -> tuple[bytes, bytes]:
+    """Sign with a site's key, ECDSA with SHA-256; returns the signature and the public key (OpenSSH, one line).
+
+    Raises:
+        OptionError: the file is not a site's private key.
+    """
+    key = read_site_key(private)
+    text = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    return key.sign(data, ec.ECDSA(hashes.SHA256())), text + b"\n"
+
+
+def is_signed(public: Path, signature: bytes, data: bytes) -> bool:
+    """Return whether a signature of ``signed`` fits; raises OptionError if the file is not a site's public key."""
+    check_public_key(public)
+    key = serialization.load_ssh_public_key(read_bounded(public, _MAX_BYTES, StorageError))
+    try:
+        key.verify(signature, data, ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature:
+        return False
+    return True
 
 
 def check_public_key(path: Path) -> None:

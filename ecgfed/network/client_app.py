@@ -5,11 +5,12 @@ send the error's text, which may contain a patient's id or a file name.
 """
 
 import os
+import time
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
@@ -18,12 +19,14 @@ from ecgfed.base.errors import EcgfedError, StorageError
 from ecgfed.base.locks import LockedError, locked
 from ecgfed.base.text import safe_text
 from ecgfed.network import messages, site_events
-from ecgfed.network.budget import check_noise
+from ecgfed.network.audit import QUESTIONS, append, check_questions, describe
+from ecgfed.network.budget import check_counts, check_noise
 from ecgfed.network.errors import SiteError
+from ecgfed.network.private_answers import scoring_time_s, time_class
 from ecgfed.network.programs import SITE
 from ecgfed.network.site_folder import Site, open_site, registration
-from ecgfed.network.site_results import EndScores, end_run, score_run
-from ecgfed.network.site_run import SiteRun
+from ecgfed.network.site_results import end_run, private_scores, score_run, server_state
+from ecgfed.network.site_run import NOISED, UPDATE, SiteRun
 
 LOG, OLD_LOG = "log.txt", "log-old.txt"
 #: Log rotation size, bytes: a server whose requests are refused repeatedly must not fill the disk.
@@ -41,9 +44,16 @@ def handle(folder: Path, content: RecordDict, handler: Callable[[Site, RecordDic
         content: the message's content.
         handler: returns the reply.
     """
+    started = time.monotonic()
+    asked = describe(QUESTIONS.get(handler.__name__, handler.__name__), content)
     try:
         with locked(folder, wait_s=HELD_S):
-            return handler(open_site(folder), content)
+            site = open_site(folder)
+            site.asked.update(asked)
+            asked = site.asked
+            reply = handler(site, content)
+            _audit(folder, asked, started)
+            return reply
     except SiteError as problem:
         refusal = problem
     except LockedError as problem:
@@ -54,13 +64,22 @@ def handle(folder: Path, content: RecordDict, handler: Callable[[Site, RecordDic
         refusal = SiteError("training", *problem.parts)
     except Exception:
         refusal = SiteError("internal", folder, traceback.format_exc().strip().replace("\n", " | "))
-    _write_log(folder, refusal)
+    _write_log(folder, f"refused ({refusal.code}): {refusal.line}")
+    try:
+        with locked(folder, wait_s=HELD_S):
+            _audit(folder, {**asked, "answer": f"refused: {refusal.code}"}, started)
+    except (EcgfedError, OSError) as problem:
+        _write_log(folder, f"the audit log lacks this refusal: {problem}")
     return messages.refusal_reply(refusal)
 
 
-def _write_log(folder: Path, problem: SiteError) -> None:
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    line = safe_text(f"{now} refused ({problem.code}): {problem.line}")
+def _audit(folder: Path, asked: dict[str, Any], started: float) -> None:
+    """Write a question and the kind of its answer into the audit log; without it, nothing is answered."""
+    append(folder, {"answer": asked["question"], **asked, "seconds": round(time.monotonic() - started, 3)})
+
+
+def _write_log(folder: Path, text: str) -> None:
+    line = safe_text(f"{datetime.now(UTC).strftime('%Y-%m-%d %H:%M:%S UTC')} {text}")
     try:
         if (folder / LOG).is_file() and (folder / LOG).stat().st_size > MAX_LOG_BYTES:
             (folder / LOG).replace(folder / OLD_LOG)
@@ -72,12 +91,20 @@ def _write_log(folder: Path, problem: SiteError) -> None:
 
 
 def _register(site: Site, content: RecordDict) -> RecordDict:
-    return messages.registration_reply(registration(site, *messages.read_registration_request(content)))
+    rr, leave_out, weak, most_per_class = messages.read_registration_request(content)
+    check_counts(site.max_epsilon, most_per_class)
+    return messages.registration_reply(registration(site, rr, leave_out, weak, most_per_class))
 
 
 def _round(site: Site, content: RecordDict) -> RecordDict:
-    request = messages.read_round_request(content)
-    return messages.round_reply(SiteRun(site, request.run_spec).run(request), request)
+    with time_class(site.is_private):
+        request = messages.read_round_request(content)
+        site_run = SiteRun(site, request.run_spec)
+        site.asked["answer"] = NOISED if site.is_private else UPDATE
+        reply = messages.round_reply(site_run.run(request), request)
+        for client, problem in site_run.failures.items():
+            _write_log(site.path, f"patient number {client}: training failed, a noised zero was sent: {problem}")
+        return reply
 
 
 def _finish(site: Site, content: RecordDict) -> RecordDict:
@@ -85,13 +112,19 @@ def _finish(site: Site, content: RecordDict) -> RecordDict:
     site_run = SiteRun(site, run_spec)
     check_noise(site.max_epsilon, site_run.plan)
     site_run.settle(last)
-    # scores have no noise: for a model of the server's choice they could reveal a single patient
-    withhold = site.max_epsilon is not None
     if split == "valid":
-        scores = EndScores(len(site_run.data.clients), None, None) if withhold else score_run(site, site_run, leaves)
-    else:
-        scores = end_run(site, site_run, leaves)
-    return messages.end_reply(replace(scores, t_g=None, t_p=None) if withhold else scores)
+        bounded, run = site.limits.scores, run_spec.run
+        check_questions(
+            site.path, bounded, "scores of this run", lambda line: (line["answer"], line["run"]) == ("scores", run)
+        )
+    if not site.is_private:
+        return messages.end_reply((score_run if split == "valid" else end_run)(site, site_run, leaves))
+    server_state(site_run, leaves)  # refused for every site alike
+    with time_class(True, scoring_time_s(len(site_run.data.clients), int(site_run.data.train_examples.sum()))):
+        scores, problem = private_scores(site, site_run, leaves, split)
+        if problem:
+            _write_log(site.path, f"a model could not be scored, which the server is not told: {problem}")
+        return messages.end_reply(scores)
 
 
 def _reply(message: Message, handler: Callable[[Site, RecordDict], RecordDict]) -> Message:

@@ -17,6 +17,8 @@ PLAIN, FP16, INT8 = TRANSPORTS = ("plain", "fp16", "int8")
 MAX_BEATS, MAX_PATIENTS = 1_000_000, 10_000
 #: How sites are named in models, the default first: by number, or by their key files.
 NUMBERS, NAMES = SITE_NAMES = ("numbers", "names")
+#: Default of ``--most-change``.
+MAX_CHANGE = 100.0
 _MOST = Range(1, 1_000_000)
 
 
@@ -129,6 +131,14 @@ class PolicyOptions(Options):
         MAX_PATIENTS, "Patients that a site may claim; default 10,000.", Range(1, 1 << 20), flag="most-patients"
     )
 
+    max_change: float = option(
+        MAX_CHANGE,
+        "How many times as long as what was sent, and as other sites' updates, an update may be; default 100.",
+        Range(1, 1e9),
+        flag="most-change",
+    )
+    without: tuple[str, ...] = option((), "Sites that take no part any more, by name, separated by commas.")
+
     def check_together(self) -> None:
         """Raise OptionError for a time to wait if every site is required."""
         if self.wait_s is not None and self.min_sites is None:
@@ -165,4 +175,19 @@ class SiteOptions(Options):
     )
     max_rounds: int | None = option(
         None, "Rounds of a run that the site takes part in; default 10,000.", _MOST, flag="most-rounds"
+    )
+    max_questions: int | None = option(
+        None, "Times that a round is trained, for other weights each; default 10.", _MOST, flag="most-questions"
+    )
+    max_scores: int | None = option(
+        None, "Times that the site scores a run's models between rounds; default 1,000.", _MOST, flag="most-scores"
+    )
+    max_steps: int | None = option(
+        None, "Local steps of a patient in a round; default 10,000.", Range(1, 10**9), flag="most-steps"
+    )
+    max_seconds: int | None = option(
+        None, "Seconds that a round trains; default 3,600.", Range(1, 10**7), flag="most-seconds", unit="s"
+    )
+    min_batch: int | None = option(
+        None, "Beats of a step at least; default 8. Fewer tell more of each.", Range(1, 4096), flag="least-batch"
     )

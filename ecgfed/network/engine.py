@@ -17,12 +17,13 @@ from ecgfed.core.methods.base import Method
 from ecgfed.network import messages
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.leaves import Leaf, check_up, leaves_of_round
-from ecgfed.network.messenger import SiteMessenger
+from ecgfed.network.messenger import AGAIN, Replies, SiteMessenger
 from ecgfed.network.programs import BOUND
 from ecgfed.network.roster import Roster
 from ecgfed.network.run_spec import RunSpec
 from ecgfed.network.site_run import RoundReply, RoundRequest
 from ecgfed.network.tensor_schema import TensorSchema, check_beats, expected_beats, round_schema
+from ecgfed.network.update_bounds import WARN, SiteUpdate, beside_others, measured, record_updates, suspect
 
 #: File in the server's folder with the sites that the current round skips.
 SKIPPED_FILE = "left_out.json"
@@ -90,11 +91,20 @@ class NetworkEngine:
             for client in work
         }
 
+        work_of = {client.info.index: client for client in work}
+        updates: dict[int, SiteUpdate] = {}
+
         def read(node: int, content: RecordDict) -> RoundReply:
-            return _read_reply(content, active[site_of[node]], method, schema, beats)
+            site = site_of[node]
+            reply = _read_reply(content, active[site], method, schema, beats)
+            sent = [work_of[client] for client in active[site].clients]
+            updates[site] = measured(
+                method, self.plan, sent, reply.returned, reply.losses, self.messenger.policy.max_change
+            )
+            return reply
 
         contents = {node: messages.round_request(active[site]) for node, site in site_of.items()}
-        replies = self.messenger.request(messages.ROUND, contents, read, group=str(round_number))
+        replies = self._ask(contents, read, updates, round_number)
         self.skipped = {**skipped, **{site_of[node]: reason for node, reason in replies.missing.items()}}
         if self.skipped:  # a server killed after this point makes the same decision when it resumes
             sites = {self.roster.sites[site].name: reason for site, reason in sorted(self.skipped.items())}
@@ -109,6 +119,49 @@ class NetworkEngine:
         transport = self.run_spec(0).transport
         self.round_leaves = leaves_of_round(method, work[0].shared, schema, sorted(schema.losses), transport)
         return [results.get(client.info.index) for client in work]
+
+    def _ask(
+        self,
+        contents: Mapping[int, RecordDict],
+        read: Callable[[int, RecordDict], RoundReply],
+        updates: dict[int, SiteUpdate],
+        number: int,
+    ) -> Replies[RoundReply]:
+        """Send a round's requests; without the replies of sites whose updates are far longer than the others'.
+
+        Args:
+            contents: as in ``SiteMessenger.request``.
+            read: as there; it fills ``updates``.
+            updates: site index -> its update.
+            number: the round.
+
+        Raises:
+            NetworkError: too few sites remain; naming the site that stood out in an earlier round, if one did.
+        """
+        policy, names = self.messenger.policy, [site.name for site in self.roster.sites]
+        try:
+            replies = self.messenger.request(messages.ROUND, contents, read, group=str(number))
+            record_updates(self.folder, number, dict(enumerate(names)), updates)
+            for site, times in beside_others(updates).items():
+                if times > WARN:
+                    self.messenger.log(
+                        f"round {number}: the update of site {names[site]} is {times:.3g} times as long as the others'"
+                    )
+                if times > policy.max_change:
+                    reason = f"sent an update {times:.3g} times as long as the other sites'"
+                    node = self.roster.sites[site].node
+                    replies.missing[node] = f"{reason}; expected at most {policy.max_change:g} times"
+                    del replies.replies[node]
+                    if len(replies.replies) < policy.needed(len(contents)):
+                        action = f"{AGAIN}; leave it out with --without {names[site]}"
+                        raise NetworkError(f"site {names[site]}", replies.missing[node], action=action)
+        except NetworkError as problem:
+            why, action = suspect(self.folder, number - 1)
+            if not why:
+                raise
+            where, reason, expected, _ = problem.parts
+            raise NetworkError(where, f"{reason}; {why}", expected, action) from problem
+        return replies
 
     def _requests(self, work: Sequence[ClientWork]) -> dict[int, RoundRequest]:
         by_site: dict[int, list[ClientWork]] = {}

@@ -3,6 +3,7 @@
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,12 +129,13 @@ def run_server(
     """
     policy.check(config.sites, method_by_name(config.method).requirements)
     resumed = (folder / ROSTER).is_file()
-    public = site_keys(keys, config.sites, policy.min_sites if resumed else None)
+    fewest = config.sites - len(policy.without) if policy.min_sites is None else policy.min_sites
+    public = site_keys(keys, config.sites, fewest if resumed else None)
     check_free(listening.port, listening.host)
     ca = prepare_server(folder, config, listening)
     with locked(folder / TLS):  # one server per folder; the process of its run locks the folder itself
         write_policy(folder, policy)
-        start_policy = policy if resumed else ALL_SITES
+        start_policy = policy if resumed else replace(ALL_SITES, without=policy.without)
         for name in (ENDED, MESSAGES, REFUSED):
             remove(folder / name)
         admitted = write_admitted(folder, map(key_bytes, public))
@@ -173,7 +175,7 @@ def _wait_for_sites(
     start = time.monotonic()
     while not should_stop():
         online = control.online()
-        offline = {name for node, name in names.items() if node not in online}
+        offline = {name for node, name in names.items() if node not in online and name not in policy.without}
         timed_out = time.monotonic() - start >= policy.timeout_s
         if not offline or (timed_out and len(names) - len(offline) >= policy.needed(len(names))):
             return True
@@ -330,7 +332,7 @@ def try_federation(
     def start_sites() -> None:
         for folder, private in sites:
             address = Address("127.0.0.1", port)
-            processes.append(start_supernode(site_flower(folder), address, ca.resolve(), private.resolve()))
+            processes.append(start_supernode(site_flower(folder, private), address, ca.resolve(), private.resolve()))
 
     def exited() -> tuple[Path, int] | None:
         """Return a site whose process has ended, and its exit code; the server would wait for it forever."""

@@ -16,7 +16,7 @@ from ecgfed.base.errors import OptionError, StorageError
 from ecgfed.base.files import create_folder
 from ecgfed.network.bounded_log import BoundedLog
 from ecgfed.network.errors import NetworkError
-from ecgfed.network.programs import PROXIED, SERVER, SITE, write_programs
+from ecgfed.network.programs import PROXIED, SERVER, SITE, SITE_KEY, write_programs
 
 FLOWER, LOG, OLD_LOG = "flower", "flower.log", "flower-old.log"
 #: Seconds a program may take until it listens.
@@ -201,9 +201,9 @@ def server_flower(folder: Path, *hosts: str, proxied: bool = False) -> Flower:
     return Flower(folder, {SERVER: str(folder.resolve()), **({PROXIED: "1"} if proxied else {})}, *hosts)
 
 
-def site_flower(folder: Path) -> Flower:
-    """Return Flower's programs for a site's folder."""
-    return Flower(folder, {SITE: str(folder.resolve())})
+def site_flower(folder: Path, key: Path) -> Flower:
+    """Return Flower's programs for a site's folder; ``key`` is its private key."""
+    return Flower(folder, {SITE: str(folder.resolve()), SITE_KEY: str(key.resolve())})
 
 
 def start_superlink(flower: Flower, tls: Path, host: str, port: int) -> subprocess.Popen[bytes]:

@@ -18,7 +18,7 @@ from ecgfed.core.methods.base import Method, Tree
 from ecgfed.core.methods.communication import ALWAYS_SENT
 from ecgfed.network.errors import SiteError
 from ecgfed.network.provenance import PROVENANCE_UP
-from ecgfed.network.tensor_schema import TensorSchema
+from ecgfed.network.tensor_schema import MAX_ABS, TensorSchema
 from ecgfed.network.transport import PLAIN, packed
 
 #: Fields of a site's reply in a round, besides the trees -> description.
@@ -44,7 +44,7 @@ REGISTRATION_UP = {
     **PROVENANCE_UP,
 }
 #: Fields of a site's scores: on its test beats at the end of the run, on its validation beats in between. A site with a
-#: privacy budget (``--most-epsilon``) reports only the number of patients.
+#: privacy budget (``--most-epsilon``) reports only the number of patients at the end, and noised scores in between.
 END_UP = {
     "patients": "number of patients scored",
     "T_g": "macro-F1 of the global model on the beats of all its patients together",
@@ -116,12 +116,26 @@ def check_up(method: Method, returned: Sequence[Tree], losses: Sequence[Mapping[
 
 
 def check_down(method: Method, shared: Sequence[Tree]) -> None:
-    """Refuse leaves from the server that the method's communication spec does not declare; raises SiteError."""
+    """Refuse leaves from the server that the method's communication spec does not declare, or that no model has.
+
+    Raises:
+        SiteError: an undeclared leaf, or a value that is not finite or beyond ``tensor_schema.MAX_ABS``.
+    """
     card = method.communication.with_settings(method.settings)
     undeclared = [path for tree in shared for path in flatten(tree) if entry_of(path, card.down) is None]
     if undeclared:
         reason = f"was sent {undeclared[0][:200]}, which its communication spec does not declare"
         raise SiteError("card", f"method {method.name}", reason)
+    for tree in shared:
+        check_values(flatten(tree))
+
+
+def check_values(leaves: Mapping[str, Tensor]) -> None:
+    """Refuse leaves from the server with a value that is not finite or beyond ``MAX_ABS``; raises SiteError."""
+    for path, leaf in leaves.items():
+        if leaf.is_floating_point() and not bool((leaf.abs() <= MAX_ABS).all()):  # also refuses NaN
+            problem = "has values that are too large" if bool(torch.isfinite(leaf).all()) else "is not finite"
+            raise SiteError("model", f"leaf {path[:200]} from the server", problem, f"numbers of {MAX_ABS:g} at most")
 
 
 def leaves_of_round(

@@ -15,7 +15,7 @@ from ecgfed.base.errors import OptionError, StorageError, param
 from ecgfed.base.files import read_json, write_json
 from ecgfed.base.text import count_of
 from ecgfed.core.methods.base import Requirements
-from ecgfed.network.config import MAX_BEATS, MAX_PATIENTS, PolicyOptions
+from ecgfed.network.config import MAX_BEATS, MAX_CHANGE, MAX_PATIENTS, PolicyOptions
 from ecgfed.network.errors import NetworkError
 
 FILE_NAME = "policy.json"
@@ -33,6 +33,8 @@ class Policy(PolicyOptions):
             no limit without it.
         max_beats: largest number of training beats a site may report for one patient.
         max_patients: largest number of patients a site may report.
+        max_change: how many times as long as what was sent, and as the other sites' updates, an update may be.
+        without: names of sites that take no part any more.
     """
 
     def check(self, sites: int, needs: Requirements) -> None:
@@ -41,6 +43,11 @@ class Policy(PolicyOptions):
         Args:
             sites: number of sites in the federation.
         """
+        if self.without and needs.all_clients:
+            expected = "all sites, because every client takes part in each round of this method"
+            raise OptionError("without", ", ".join(self.without), expected, "begin in a new folder", code="conflict")
+        if len(self.without) >= sites:
+            raise OptionError("without", f"{len(self.without)} of {sites} sites", "fewer")
         if self.min_sites is None:
             return
         if self.min_sites > sites:
@@ -83,8 +90,9 @@ ALL_SITES = Policy()
 
 def write_policy(folder: Path, policy: Policy) -> None:
     """Store the policy a server was started with; raises StorageError."""
-    limits = {"most_beats": policy.max_beats, "most_patients": policy.max_patients}
-    write_json(folder / FILE_NAME, {"min_sites": policy.min_sites, "wait_s": policy.wait_s, **limits})
+    limits = {"most_beats": policy.max_beats, "most_patients": policy.max_patients, "most_change": policy.max_change}
+    document = {"min_sites": policy.min_sites, "wait_s": policy.wait_s, **limits, "without": list(policy.without)}
+    write_json(folder / FILE_NAME, document)
 
 
 def read_policy(folder: Path) -> Policy:
@@ -97,6 +105,7 @@ def read_policy(folder: Path) -> Policy:
         min_sites, wait = value["min_sites"], value["wait_s"]
         beats, patients = value.get("most_beats", MAX_BEATS), value.get("most_patients", MAX_PATIENTS)
         wait_s = None if wait is None else float(wait)
-        return Policy(None if min_sites is None else int(min_sites), wait_s, beats, patients)
+        change, without = float(value.get("most_change", MAX_CHANGE)), tuple(map(str, value.get("without", ())))
+        return Policy(None if min_sites is None else int(min_sites), wait_s, beats, patients, change, without)
     except (KeyError, TypeError, ValueError, AttributeError, OptionError) as problem:
         raise StorageError(file, f"lacks {problem!s:.100}", "a policy", "start the server again") from problem

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed.network.bounds import ASGIApp, Receive, Scope, Send, UploadLimit, refuse
+from ecgfed.network.last_answer import note_answer
 from ecgfed.network.programs import BOUND, PROXIED, SERVER, SITE
 from ecgfed.network.warm import Warm, wait_for_messages
 
@@ -107,7 +108,24 @@ def _as_many_descriptors_as_allowed() -> None:
 def _supernode() -> None:
     from flwr.supernode.cli import flower_supernode
 
+    _note_answers(Path(os.environ[SITE]))
     flower_supernode()
+
+
+def _note_answers(folder: Path) -> None:
+    """Touch a file whenever the server answers, so that a training stops when it has gone."""
+    client: Any = import_module("flwr.supernode.fleet_http_client").FleetHttpClient
+
+    def noting(ask: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        def noted(self: Any, request: Any) -> Any:
+            answer = ask(self, request)
+            note_answer(folder)
+            return answer
+
+        return noted
+
+    for name in ("SendNodeHeartbeat", "PullMessages"):
+        setattr(client, name, noting(getattr(client, name)))
 
 
 def _superexec() -> None:

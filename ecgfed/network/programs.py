@@ -12,6 +12,8 @@ SITE, SERVER = "ECGFED_SITE", "ECGFED_SERVER"
 ROSTER = "roster.json"
 #: Environment variable of a SuperLink that only a proxy on this machine can reach.
 PROXIED = "ECGFED_PROXIED"
+#: Environment variable that names a site's private key; default ``key`` in its folder.
+SITE_KEY = "ECGFED_SITE_KEY"
 #: File in a server's folder: how many bytes a site may upload between two requests.
 BOUND = "bound.json"
 #: Programs that ``ecgfed.network.processes`` runs.

@@ -2,11 +2,13 @@
 
 server.json      the configuration
 roster.json      the sites, once all have registered
-run/             a run as created by ``ecgfed train``, but without the clients' state, which stays at their sites
+run/             a run as created by ``ecgfed train``, but without the clients' state, which stays at their sites; in
+                 ``rounds/`` the checkpoints of earlier rounds, for ``--back-to``
 leaves.json      every leaf of the messages: name, description, shape, bytes
 policy.json      how many sites a round needs and how long it waits for the others, from the server's last start
 left_out.json    the sites that the last incomplete round skipped, and why
 bound.json       how many bytes a site may upload between two requests
+updates.jsonl    how long every site's update was, round by round
 scores.jsonl     with --eval-every: the sites' intermediate scores
 result.json      when the run is finished: the sites' scores
 tls/, flower/    certificates and Flower's own files

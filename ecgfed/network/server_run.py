@@ -28,6 +28,7 @@ from ecgfed.network import messages
 from ecgfed.network.config import NAMES, FederationConfig
 from ecgfed.network.engine import NetworkEngine
 from ecgfed.network.errors import NetworkError
+from ecgfed.network.kept_rounds import KeptRounds
 from ecgfed.network.leaves import END_UP, Leaf, final_leaves, leaves_of_end
 from ecgfed.network.messages import read_end_reply, read_registration_reply
 from ecgfed.network.messenger import GridLike, Replies, SiteMessenger
@@ -37,19 +38,39 @@ from ecgfed.network.roster import Roster, build_roster, read_roster, write_roste
 from ecgfed.network.run_spec import RunSpec
 from ecgfed.network.server_folder import LEAVES, RESULT, SCORES, check_run, read_config, record_refusal, server_run
 from ecgfed.network.site_results import EndScores, scores_in_words
+from ecgfed.network.update_bounds import check_state
 
 #: Seconds to wait for the folder's lock: a killed server may release it late.
 LOCK_WAIT_S = 30.0
+#: Why a site gets no request.
+LEFT_OUT = "is left out with --without"
 
 
 class SaveEveryRound(SaveCheckpoint):
     """Saves every round before the next one starts, so that no site gets two rounds ahead of the server."""
 
+    def on_start(self, state: State) -> None:
+        """Keep the last saved round, if a killed session saved it and did not keep it."""
+        super().on_start(state)
+        KeptRounds(self.store).keep()
+
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Save the round and wait until it is on disk; raises StorageError."""
+        """Save and keep the round, and wait until it is on disk; raises StorageError."""
         super().on_round(outcome)
         if self._writer is not None:
             self._writer.wait()
+        KeptRounds(self.store).keep()
+
+
+class _CheckState(Callback):
+    """Refuses a model that has broken down before it is saved."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def on_round(self, outcome: RoundOutcome) -> None:
+        """Check the finished round's state; raises NetworkError."""
+        check_state(outcome.state.server, self.folder, outcome.state.round)
 
 
 class _RecordSkipped(Callback):
@@ -126,6 +147,8 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], log: Callable[[st
     with locked(folder, wait_s=LOCK_WAIT_S):
         config, policy = read_config(folder), read_policy(folder)
         messenger = SiteMessenger(grid, dict(names), policy, log)
+        left_out = policy.without
+        messenger.excluded |= {node: LEFT_OUT for node, name in names.items() if name in left_out}
         run, roster = _open_run(folder, config, messenger)
         state = run.state() if run.store.exists() else initial_state(run.method, run.plan)
         data = roster.data()
@@ -141,6 +164,7 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], log: Callable[[st
         spec_of = partial(run_spec_for, run, roster, options=options)
         engine = NetworkEngine(folder, messenger, roster, run.plan, spec_of, last_by_site)
         callbacks: list[Callback] = [
+            _CheckState(folder),
             _RecordSkipped(engine),
             WriteHistory(run.path),
             SaveEveryRound(run.store),
@@ -173,6 +197,10 @@ def _register(folder: Path, config: FederationConfig, messenger: SiteMessenger, 
     if recorded is None and len(names) != config.sites:
         keys = count_of(len(names), "key")
         raise NetworkError("the sites", f"have {keys}", f"{config.sites}", "add one key per site")
+    known = {site.name for site in recorded.sites} if recorded is not None else set()
+    if unknown := sorted(set(messenger.policy.without) - known):
+        expected = f"sites of the run: {', '.join(sorted(known)) or 'none yet, for it has not begun'}"
+        raise OptionError("without", ", ".join(unknown), expected)
     rr = config.rr is not False
     kind = method_by_name(config.method)
     weak = uses_weak_labels(kind, make_settings(kind.settings_type, config.settings), config)
@@ -192,7 +220,8 @@ def _register(folder: Path, config: FederationConfig, messenger: SiteMessenger, 
         del messenger.excluded[node]
         return registration
 
-    replies = registrar.request(messages.REGISTRATION, dict.fromkeys(names, request), read)
+    asked = [node for node in names if node not in messenger.excluded]
+    replies = registrar.request(messages.REGISTRATION, dict.fromkeys(asked, request), read)
     if roster is None:
         return build_roster(names, list(replies.replies.items()))
     for node, failure in replies.missing.items():

@@ -4,9 +4,12 @@ site.json        the cohort, and the order of the patients; only the site knows 
 spent.json       the charges against ``--most-epsilon``, if it is set
 runs/ID/         one folder per run: ``checkpoint/`` with the patients' state and the last reply, ``history.jsonl`` with
                  a line for each round the site took part in, ``order.json`` with the run specification, and
-                 ``cohort.json``, which identifies the cohort at the start of the run
+                 ``cohort.json``, which identifies the cohort at the start of the run; ``rounds/`` has the state of
+                 earlier rounds, to which the server may go back
 result/          after the end of a run: a run of this site's patients, to evaluate, export and personalise
 bundle/          and its bundle; for further runs both have the run's ID appended, so no result is ever replaced
+audit.jsonl      every question of the server, signed and chained (``ecgfed.network.audit``)
+server-seen      touched whenever the server answers
 log.txt          errors in full, of which the server receives only the code; older lines are in log-old.txt
 """
 
@@ -25,7 +28,7 @@ from ecgfed.core.federation.data import TrainingData, training_data
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.network.config import SiteOptions
 from ecgfed.network.errors import SiteError
-from ecgfed.network.limits import DEFAULT_OPTIONS, MAX_ROUNDS, MAX_RUNS, Limits
+from ecgfed.network.limits import DEFAULT_OPTIONS, Limits
 from ecgfed.network.provenance import provenance_of
 
 FILE_NAME = "site.json"
@@ -45,6 +48,7 @@ class Site:
             bound.
         limits: limits on the number of runs and their rounds.
         numbers: one of ``ORDERS``; None if an older version created the folder.
+        asked: what the audit log will say of the question that is being answered.
     """
 
     path: Path
@@ -53,6 +57,7 @@ class Site:
     max_epsilon: float | None = None
     limits: Limits = field(default_factory=Limits)
     numbers: str | None = None
+    asked: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         epsilon = self.max_epsilon
@@ -60,6 +65,11 @@ class Site:
             isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0 < epsilon < 1e6
         ):
             raise OptionError("max_epsilon", f"{epsilon!r:.40}", "a number above 0 and below 1,000,000")
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the site has a privacy budget."""
+        return self.max_epsilon is not None
 
     def cohort(self) -> Cohort:
         """Open the cohort; raises CohortError, and SiteError if its clients do not match the order."""
@@ -151,7 +161,7 @@ def _write(site: Site) -> None:
     document |= {"order": list(site.order)}
     document |= {} if site.max_epsilon is None else {"most_epsilon": site.max_epsilon}
     document |= {} if site.numbers is None else {"numbers": site.numbers}
-    write_json(site.path / FILE_NAME, document | {"most_runs": site.limits.runs, "most_rounds": site.limits.rounds})
+    write_json(site.path / FILE_NAME, document | site.limits.as_json())
 
 
 def open_site(path: Path) -> Site:
@@ -167,7 +177,7 @@ def open_site(path: Path) -> Site:
         order = tuple(value["order"])
         if not all(isinstance(index, int) and not isinstance(index, bool) and index >= 0 for index in order):
             raise ValueError("whole numbers")
-        limits = Limits(value.get("most_runs", MAX_RUNS), value.get("most_rounds", MAX_ROUNDS))
+        limits = Limits.from_json(value)
         numbers = value.get("numbers")
         if numbers is not None and numbers not in ORDERS:
             raise ValueError(f"numbers of {', '.join(ORDERS)}")

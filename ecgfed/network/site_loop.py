@@ -58,7 +58,7 @@ class SiteLoop:
         remove(self.folder / TOLD)
         lines = Lines(self.folder / TOLD)
         with reporting(metrics_port, self.health):
-            flower = site_flower(self.folder)
+            flower = site_flower(self.folder, self.key)
             self.progress.note(f"Connecting to {self.server} until Ctrl-C. Log: {self.folder / LOG}")
             while not self.should_stop():
                 process = start_supernode(flower, self.server, self.ca.resolve(), self.key.resolve())

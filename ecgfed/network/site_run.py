@@ -19,7 +19,7 @@ from torch import Tensor
 from ecgfed.base.errors import EcgfedError, StorageError
 from ecgfed.base.files import append_line, create_folder, read_json, write_json, write_text
 from ecgfed.core.config import SERVER
-from ecgfed.core.federation.client_round import ClientResult, ClientWork
+from ecgfed.core.federation.client_round import ClientResult, ClientRunner, ClientWork, run_client
 from ecgfed.core.federation.data import uses_weak_labels
 from ecgfed.core.federation.plan import available_cores, check_requirements
 from ecgfed.core.federation.single_thread import single_torch_thread
@@ -36,11 +36,16 @@ from ecgfed.core.runs.noise_key import noise_key
 from ecgfed.core.runs.state_check import StateCheck
 from ecgfed.core.runs.tree_files import serialised
 from ecgfed.domain.cohort.cohort import Cohort
+from ecgfed.network.audit import check_questions
 from ecgfed.network.budget import charge, check_budget, noised_scalars
 from ecgfed.network.errors import SiteError
+from ecgfed.network.kept_rounds import KeptRounds
 from ecgfed.network.leaves import check_down, check_up
+from ecgfed.network.private_answers import UniformRunner
 from ecgfed.network.run_spec import RunSpec
 from ecgfed.network.site_folder import Site
+from ecgfed.network.tensor_schema import round_schema
+from ecgfed.network.watch import watched
 
 #: Folder of a site that holds one folder per run.
 RUNS = "runs"
@@ -50,6 +55,8 @@ PENDING = "pending"
 ORDER = "order.json"
 #: File in a run's folder: identifies the cohort at the start of the run.
 COHORT = "cohort.json"
+#: Kinds of answers to a round in the audit log; a stored one was given before, to the same question.
+UPDATE, NOISED, STORED = "update", "noised update", "stored update"
 
 
 def run_folder(site: Site, run: str) -> Path:
@@ -137,8 +144,11 @@ class SiteRun:
             raise SiteError("request", "the server's plan", f"{problem.marked:.300}") from problem
         self.store = CheckpointStore(self.folder, run_spec.run)
         self.pending = CheckpointStore(self.folder / PENDING, run_spec.run)
+        self.kept = KeptRounds(self.store)
         self.initial = self.method.net.initial(self.plan.seed)
         self.check = StateCheck(self.method, self.plan, is_site=True)
+        #: client -> why its training failed in this session, where the server is not told
+        self.failures: dict[int, str] = {}
 
     def _check_cohort(self, spec: NetSpec) -> None:
         """Refuse a cohort that does not fit the net, or differs from the one at the start of the run."""
@@ -170,7 +180,7 @@ class SiteRun:
         return self.store.load(self.check) if self.store.exists() else State(0, {})
 
     def settle(self, last: int) -> State:
-        """Commit the pending round if it is ``last``, and return the state after it.
+        """Commit the pending round if it is ``last``, or go back to it, and return the state after it.
 
         Raises:
             SiteError: the clients' state is not from round ``last``.
@@ -180,6 +190,10 @@ class SiteRun:
         if last > state.round and self.pending.exists() and self.pending.rounds() == last:
             self._count(state, self.pending.load(self.check))
             state = self.state()
+        if state.round != last and last in self.kept.rounds():  # the server went back to an earlier round
+            self.kept.restore(last)
+            state = self.state()
+        self.kept.keep()
         if state.round != last:
             reason = f"is at round {state.round}, but the server expects round {last}"
             raise SiteError("behind", self.folder, reason, action="start a new run if either of the two was lost")
@@ -199,11 +213,13 @@ class SiteRun:
         if self.pending.exists() and self.pending.rounds() == request.round:
             pending = self.pending.load(self.check)
             if torch.equal(pending.server["request"], request.digest()):
+                self.site.asked["answer"] = STORED
                 return reply_of(pending.server)
         unknown = [client for client in request.clients if client not in self.data.rows]
         if unknown or not request.clients:
             raise SiteError("request", "the server's round", f"names patients {unknown}", "patients of this site")
         check_down(self.method, request.shared)
+        self._check_bounds(request)
         check_budget(self.site.path, self.site.max_epsilon, self.plan, request.round)
         self.begin()  # after the checks: a refused run does not count towards the site's number of runs
         charge(self.site.path, self.site.max_epsilon, self.run_spec.run, self.plan, request.round)
@@ -216,6 +232,19 @@ class SiteRun:
         check_up(self.method, reply.returned, reply.losses)
         self._save(state, request, results, reply)
         return reply
+
+    def _check_bounds(self, request: RoundRequest) -> None:
+        """Refuse a round beyond the site's bounds on steps, batches and questions; raises SiteError, StorageError."""
+        per_step = self.method.requirements.batches_per_step
+        steps = max(self.plan.steps_for(self.data.epoch_length(client)) * per_step for client in request.clients)
+        self.site.asked["steps"] = steps
+        self.site.limits.check_work(self.plan, steps)
+        asked = {"question": "round", "run": self.run_spec.run, "round": request.round}
+
+        def is_same(line: Mapping[str, object]) -> bool:
+            return line["answer"] in (UPDATE, NOISED) and all(line[name] == value for name, value in asked.items())
+
+        check_questions(self.site.path, self.site.limits.questions, f"answers in round {request.round}", is_same)
 
     @single_torch_thread()
     def _train(self, state: State, request: RoundRequest) -> list[ClientResult]:
@@ -230,22 +259,47 @@ class SiteRun:
             )
             work.append(ClientWork(info, shared, client_state, state.beats_used.get(client, 0)))
         try:
-            with ThreadEngine(self.data, self.plan, available_cores()) as engine:
-                secret = self._secret(request)
-                outcomes = NoisedEngine(engine, self.plan, secret).run(self.method, work)
+            runner = self._runner(work[0])
+            with ThreadEngine(self.data, self.plan, available_cores(), runner) as engine:
+                secret = self.secret(state, request.clients, request.digest().numpy().tobytes())
+                method = watched(self.method, self.site.path, self.site.limits.seconds)
+                outcomes = NoisedEngine(engine, self.plan, secret).run(method, work)
                 results = [result for result in outcomes if result is not None]  # ThreadEngine skips no client
                 if self.site.max_epsilon is not None:
                     results = noised_scalars(self.method, self.plan, results, request.round, secret)
+                if isinstance(runner, UniformRunner):
+                    self.failures = runner.failures
                 return results
+        except SiteError:
+            raise
         except EcgfedError as problem:
             raise SiteError("training", *problem.parts) from problem
 
-    def _secret(self, request: RoundRequest) -> bytes:
-        """Return the seed of this reply's noise."""
-        # the difference of two replies with the same noise would have none, so all that the server chooses is in it
+    def _runner(self, work: ClientWork) -> ClientRunner:
+        """Return what runs a client's round: at a site with a privacy budget, a failure must not be told."""
+        if self.site.max_epsilon is None:
+            return run_client
+        return UniformRunner(round_schema(self.method, self.plan, work))
+
+    def secret(self, state: State, clients: Sequence[int], request: bytes) -> bytes:
+        """Return the seed of a reply's noise, b"" without noise.
+
+        The difference of two replies with the same noise would have none, so everything that a reply depends on is in
+        it: the server's request, and what the clients keep, which differs after the server went back.
+
+        Args:
+            state: the site's state before the reply.
+            clients: the clients that the reply is about.
+            request: digest of the request.
+        """
         if self.plan.dp_at == SERVER or not (key := noise_key(self.folder, self.plan)):
             return b""
-        return hmac.digest(key, request.digest().numpy().tobytes(), "sha256")
+        words = hashlib.sha256(request)
+        for client in clients:
+            words.update(json.dumps([client, state.beats_used.get(client, 0)]).encode())
+            if client in state.client_states:
+                words.update(serialised(state.client_states[client]))
+        return hmac.digest(key, words.digest(), "sha256")
 
     def _save(self, state: State, request: RoundRequest, results: Sequence[ClientResult], reply: RoundReply) -> None:
         """Write the pending round, the clients' state and the reply, beside the committed one; raises StorageError."""

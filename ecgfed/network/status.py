@@ -14,6 +14,7 @@ from ecgfed.core.runs.document import FILE_NAME as RUN_FILE
 from ecgfed.core.runs.document import finished_rounds
 from ecgfed.core.runs.history import HISTORY, read_lines
 from ecgfed.core.runs.run import open_run
+from ecgfed.network.audit import AUDIT, answered
 from ecgfed.network.budget import epsilon_spent, spent_by
 from ecgfed.network.leaves import Leaf
 from ecgfed.network.policy import read_policy
@@ -169,9 +170,14 @@ def _site(folder: Path) -> Status:
         values["runs"][path.name] = finished
         suffix = "" if (path / ENDED).is_file() else ", not finished here"
         lines.append(f"Run {path.name}: took part up to round {finished}{suffix}; its patients' state is in {path}.")
-    values["most_runs"], values["most_rounds"] = site.limits.runs, site.limits.rounds
+    values |= site.limits.as_json()
     most_runs, most_rounds = count_of(site.limits.runs, "run"), count_of(site.limits.rounds, "round")
     lines.append(f"It takes part in at most {most_runs}, each of at most {most_rounds}.")
+    if (folder / AUDIT).is_file():
+        refused = answered(folder, lambda line: str(line["answer"]).startswith("refused"))
+        values["questions"], values["refused"] = answered(folder, lambda line: True), refused
+        asked = count_of(values["questions"], "question")
+        lines.append(f"It was asked {asked}, and refused {refused}: see 'ecgfed federate audit {folder}'.")
     if site.max_epsilon is not None:
         values["most_epsilon"], values["epsilon"] = site.max_epsilon, epsilon_spent(folder)
         lines.append(f"Privacy: epsilon {values['epsilon']:.3g} of {site.max_epsilon:g} spent at delta {DELTA:g}.")

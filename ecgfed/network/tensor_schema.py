@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ecgfed.core.federation.client_round import ClientWork, run_client
+from ecgfed.core.federation.client_round import ClientResult, ClientWork, prepared, train_locally
 from ecgfed.core.federation.data import TrainingData
 from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.federation.trees import flatten
@@ -22,6 +22,9 @@ from ecgfed.network.errors import NetworkError
 _EXAMPLES = 8
 #: Larger than any trained weight or loss; sums and squares of smaller values stay finite in float32.
 MAX_ABS = 1e9
+#: Largest accepted loss: far above that of a model that has broken down. What a method reports as ``loss`` is at least
+#: 0, its other losses may be negative.
+MAX_LOSS = 1e6
 
 
 @dataclass(frozen=True)
@@ -58,9 +61,12 @@ class TensorSchema:
             if leaf.is_floating_point() and not bool((leaf.abs() <= MAX_ABS).all()):
                 problem = "has numbers that are too large" if bool(torch.isfinite(leaf).all()) else "is not finite"
                 raise NetworkError("a site's reply", f"{problem} in {path[:100]!r}", f"numbers of {MAX_ABS:g} at most")
+            if path.rpartition("/")[2] == "loss" and not bool(((leaf >= 0) & (leaf <= MAX_LOSS)).all()):
+                raise NetworkError("a site's reply", f"has {path[:100]} {leaf.flatten()[0]:g}", f"0 to {MAX_LOSS:g}")
         for name, value in losses.items():
-            if not abs(value) <= MAX_ABS:  # also rejects NaN
-                raise NetworkError("a site's reply", f"has {name} {value:g}", f"a number of {MAX_ABS:g} at most")
+            least = 0.0 if name == "loss" else -MAX_LOSS  # GRP-FED's ``local_loss`` has an adversary's part
+            if not least <= value <= MAX_LOSS:  # also rejects NaN
+                raise NetworkError("a site's reply", f"has {name} {value:g}", f"{least:g} to {MAX_LOSS:g}")
 
 
 def expected_beats(plan: TrainPlan, count: int, beats_used: int, per_step: int) -> int:
@@ -113,10 +119,18 @@ def round_schema(method: Method, plan: TrainPlan, work: ClientWork) -> TensorSch
     work = replace(work, info=info, beats_used=0)
     # the message may depend on state from an earlier round, as LG-FedAvg's head does on the client's own extractor
     first = replace(work, shared=message, client_state=method.client_start(initial))
-    client_state = run_client(method, data, short, first).client_state
-    result = run_client(method, data, short, replace(work, client_state=client_state))
+    client_state = _run_unchecked(method, data, short, first).client_state
+    result = _run_unchecked(method, data, short, replace(work, client_state=client_state))
     leaves = {path: (leaf.dtype, tuple(leaf.shape)) for path, leaf in flatten(result.returned).items()}
     return TensorSchema(leaves, frozenset(result.losses))
+
+
+def _run_unchecked(method: Method, data: TrainingData, plan: TrainPlan, work: ClientWork) -> ClientResult:
+    """Run a client's round as ``run_client`` does; values that are not finite do not matter."""
+    work = prepared(method, data, work)
+    state, losses, beats = train_locally(method, data, plan, work)
+    returned, client_state = method.finish_round(state, work.info)
+    return ClientResult(returned, client_state, {name: float(value) for name, value in losses.items()}, beats)
 
 
 def _noise(spec: NetSpec, client: int) -> TrainingData:

@@ -160,6 +160,7 @@ def _numbers(result: ClientResult) -> dict[str, float]:
     return {**{path: float(leaf) for path, leaf in tree.items()}, **{f"r {n}": v for n, v in result.losses.items()}}
 
 
+@pytest.mark.usefixtures("unheld")
 def test_a_federation_with_a_site_that_insists(federation: Callable[..., Any], parts: list[Path]) -> None:
     from needs import flower
 
@@ -194,8 +195,9 @@ def test_a_federation_with_a_site_that_insists(federation: Callable[..., Any], p
     assert f"Privacy: epsilon {expected:.3g} of 20 spent at delta 1e-05." in said
 
 
+@pytest.mark.usefixtures("unheld")
 def test_what_such_a_site_says(federation: Callable[..., Any], alone: Callable[..., Any], parts: list[Path]) -> None:
-    """Its losses are not those of its training, its scores stay with it, and its status names what is not counted."""
+    """Its losses are not those of its training, its scores bear noise or stay, and its status names the rest."""
     from needs import flower
 
     flower()
@@ -219,9 +221,11 @@ def test_what_such_a_site_says(federation: Callable[..., Any], alone: Callable[.
     assert result["sites"][1] == kept
     assert all("T_g" in result["sites"][place] for place in (0, 2))
     (valid,) = [json.loads(line) for line in (made.server / "scores.jsonl").read_text().splitlines()]
-    assert valid["sites"][1] == kept
+    assert valid["sites"][1]["patients"] == 2
+    assert set(valid["sites"][1]) == {"site", "patients", "T_g", "T_p"}  # noised, and charged
+    assert epsilon_spent(made.sites[1]) == pytest.approx(epsilon_of(0.1, 2 * 2 + 1))
     assert sum(said in line for line in status_of(made.server).sentences()) == 1
-    assert any(said in line for line in made.said)
+    assert any("does not report its scores" in line for line in made.said)
     assert open_run(made.sites[1] / "result").state().round == 2
     assert (made.sites[1] / "bundle" / "manifest.json").is_file()
     assert not any("Not counted" in line for line in status_of(made.sites[1]).sentences())

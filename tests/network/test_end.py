@@ -40,7 +40,8 @@ def result_at(made: Any, run: Any, place: int, last: int | None = None) -> Any:
     if last is not None:
         part.settle(last)
     begun = flatten(initial_state(part.method, part.plan).server)
-    return open_run(write_result(site, part, {**begun, **leaves.final_leaves(run.method, run.state().server)}))
+    server = {**begun, **leaves.final_leaves(run.method, run.state().server)}
+    return open_run(write_result(site, part, server, site.path / "result"))
 
 
 def same_chain(one: Any, other: Any) -> bool:

@@ -44,7 +44,11 @@ def left(made: Any) -> dict[str, str]:
     return {
         str(file.relative_to(root)): sha256(file)
         for file in files
-        if file.name not in ("timing.jsonl", "log.txt", "site.json", "told.txt", "figures.json")
+        if file.name
+        not in (
+            *("timing.jsonl", "log.txt", "site.json", "told.txt", "figures.json"),
+            *("audit.jsonl", "audit.pub", "key", "key.pub"),
+        )
         and file.suffix != ".lock"
         and not any(is_temporary(part) for part in (file, *file.parents))
     }

@@ -263,6 +263,9 @@ def test_real_processes(
     status = json.loads(ecgfed("federate", "status", out / "server", "--json").out)
     assert status["round"] == 3
     assert {leaf["way"] for leaf in status["leaves"]} == {"down", "up", "end"}
+    log = json.loads(ecgfed("federate", "audit", out / "site-1", "--json").out)
+    assert [line["answer"] for line in log["lines"]] == ["registration", "update", "update", "update", "end"]
+    assert (out / "site-1" / "server-seen").is_file()  # as its SuperNode heard the server answer
 
 
 @pytest.mark.slow

@@ -176,12 +176,13 @@ def test_a_log_that_the_locale_cannot_write_leaves_nothing(tmp_path: Path) -> No
     code = """
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from flwr.app import RecordDict
 from ecgfed.network import client_app
 from ecgfed.network.errors import SiteError
 def fail(site, content):
     raise SiteError("storage", "/data/M\\u00fcller/\\udcff", "is full")
-client_app.open_site = lambda folder: None
+client_app.open_site = lambda folder: SimpleNamespace(asked={})
 folder = Path(sys.argv[1])
 said = client_app.handle(folder, RecordDict(), fail)
 print(dict(said["say"]))

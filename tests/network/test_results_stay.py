@@ -142,7 +142,7 @@ def test_an_end_that_was_killed_half_way_is_made_whole(
         patch.setattr(site_results, "export", killed)
         with pytest.raises(KeyboardInterrupt):
             made.serve()
-    assert (made.sites[0] / "result").is_dir()
+    assert not (made.sites[0] / "result").exists()
     assert not (made.sites[0] / "bundle").exists()
     made.serve()
     assert all((site / "bundle" / "manifest.json").is_file() for site in made.sites)

@@ -69,7 +69,7 @@ def test_an_answer_is_not_trained_twice(federation: Callable[..., Any], monkeypa
         trained.append(given[3].info.round)
         return run_client(*given)
 
-    monkeypatch.setattr("ecgfed.core.federation.threads.run_client", counted)
+    monkeypatch.setattr("ecgfed.network.site_run.run_client", counted)
     made.serve()
     assert sorted(trained) == [3] * 7
 

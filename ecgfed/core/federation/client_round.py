@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ecgfed.base.errors import DivergedError
 from ecgfed.core.federation.data import TrainingData, local_batches
 from ecgfed.core.federation.diverged import diverged
 from ecgfed.core.federation.plan import TrainPlan
@@ -62,8 +63,24 @@ class ClientEngine(Protocol):
         """Run all clients of a round; None for a client that could not be reached and does not take part."""
 
 
-def run_client(method: Method, data: TrainingData, plan: TrainPlan, work: ClientWork) -> ClientResult:
+class ClientRunner(Protocol):
+    """Runs one client's round, as ``run_client`` does."""
+
+    def __call__(self, method: Method, data: TrainingData, plan: TrainPlan, work: ClientWork) -> ClientResult:
+        """Run one client's round; arguments as of ``run_client``."""
+
+
+def run_client(
+    method: Method, data: TrainingData, plan: TrainPlan, work: ClientWork, *, explain: bool = True
+) -> ClientResult:
     """Run one client's round from ``init_round`` to ``finish_round``.
+
+    Args:
+        method: the federated method.
+        data: the training beats.
+        plan: local work, batch size, seed.
+        work: the client and its round.
+        explain: find the beats that made a round diverge, which takes up to 2,048 further steps.
 
     Raises:
         DivergedError: a loss or a parameter that is not finite, naming the client and the round.
@@ -71,7 +88,7 @@ def run_client(method: Method, data: TrainingData, plan: TrainPlan, work: Client
     work = prepared(method, data, work)
     state, sums, beats = train_locally(method, data, plan, work)
     means = {name: float(value) / work.info.steps for name, value in sums.items()}
-    return close_client(method, data, plan, work, state, means, beats)
+    return close_client(method, data, plan, work, state, means, beats, explain=explain)
 
 
 def train_locally(
@@ -168,12 +185,14 @@ def close_client(
     state: Tree,
     means: dict[str, float],
     beats: int,
+    *,
+    explain: bool = True,
 ) -> ClientResult:
     """Finish a client's round with ``finish_round``.
 
     Raises:
-        DivergedError: a loss or a parameter that is not finite, naming the client, the round and the beats that caused
-            it.
+        DivergedError: a loss or a parameter that is not finite, naming the client, the round and, with ``explain``, the
+            beats that caused it.
     """
     info = work.info
     if method.requirements.training:  # of the CPU, where the state is by now
@@ -185,6 +204,8 @@ def close_client(
     lengths = torch.stack([length.double() for length in torch._foreach_norm(leaves)]) if leaves else torch.zeros(1)
     for name, mean in {**means, "the model": float(lengths.sum())}.items():
         if not math.isfinite(mean):
+            if not explain:
+                raise DivergedError(f"client {info.index} in round {info.round}", f"{name} is {mean}")
             info = prepared(method, data, work).info
             raise diverged(method, data, plan, info, (work.shared, work.client_state), work.beats_used, (name, mean))
     return ClientResult(returned, client_state, means, beats)

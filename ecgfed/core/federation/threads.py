@@ -11,7 +11,7 @@ from types import TracebackType
 
 import torch
 
-from ecgfed.core.federation.client_round import ClientResult, ClientWork, run_client
+from ecgfed.core.federation.client_round import ClientResult, ClientRunner, ClientWork, run_client
 from ecgfed.core.federation.data import TrainingData
 from ecgfed.core.federation.memory import keep_freed_memory
 from ecgfed.core.federation.plan import TrainPlan
@@ -25,11 +25,12 @@ class ThreadEngine:
         data: the training beats.
         plan: local work, batch size, seed.
         workers: threads.
+        runner: runs one client's round.
     """
 
-    def __init__(self, data: TrainingData, plan: TrainPlan, workers: int) -> None:
+    def __init__(self, data: TrainingData, plan: TrainPlan, workers: int, runner: ClientRunner = run_client) -> None:
         keep_freed_memory()
-        self.data, self.plan, self.workers = data, plan, workers
+        self.data, self.plan, self.workers, self.runner = data, plan, workers, runner
         self._pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
 
     def __enter__(self) -> "ThreadEngine":
@@ -43,7 +44,7 @@ class ThreadEngine:
     def run(self, method: Method, work: Sequence[ClientWork]) -> list[ClientResult]:
         """Run all clients, those with most steps first, so that no core idles for long at the end."""
         order = sorted(range(len(work)), key=lambda i: -work[i].info.steps)
-        run: Callable[[int], ClientResult] = lambda i: run_client(method, self.data, self.plan, work[i])  # noqa: E731
+        run: Callable[[int], ClientResult] = lambda i: self.runner(method, self.data, self.plan, work[i])  # noqa: E731
         futures = {i: self._pool.submit(run, i) for i in order}
         try:
             return [futures[i].result() for i in range(len(work))]

@@ -116,6 +116,19 @@ class CheckpointStore:
         """Return the finished rounds of the last checkpoint, 0 without one; raises RunError."""
         return self._index().round if self.exists() else 0
 
+    def file_names(self) -> list[str]:
+        """Return the names of the checkpoint's files, the index first; raises RunError."""
+        return [PROGRESS, *(file.name for file in self._index().files.values())]
+
+    @staticmethod
+    def names_in(folder: Path) -> list[str]:
+        """Return the names of the files of a copy of a checkpoint; raises RunError."""
+        try:
+            files = _Index.from_json(read_json(folder / PROGRESS, RunError)).files.values()
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+            raise RunError(folder / PROGRESS, f"lacks {problem}", "a checkpoint's index") from problem
+        return [PROGRESS, *(file.name for file in files)]
+
     def load(self, check: StateCheck | None = None) -> State:
         """Load the last saved state; client states are read on access.
 

@@ -33,6 +33,11 @@ class StateCheck:
     def _structures(self) -> Structures:
         return structures_of(self.method, self.plan)
 
+    @property
+    def stores(self) -> bool:
+        """Whether clients store a state."""
+        return any(self._structures.client)
+
     def server(self, state: Tree, participants: Collection[int], path: Path) -> None:
         """Refuse a server state from which the method cannot continue; raises RunError with the file ``path``."""
         if self.is_site:
@@ -51,7 +56,7 @@ class StateCheck:
         Args:
             older: whether version 0.1 or 0.2 wrote the file, with leaves that are no longer used.
         """
-        if state or not self.at_sites:
+        if state or not (self.at_sites or self.is_site):  # at a site, a client may not have finished any round
             _refuse(client_mismatch(self._structures, state, more=older), "the client", path)
 
 

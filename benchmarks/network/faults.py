@@ -131,12 +131,18 @@ def strangers(made: Loopback, report: Report) -> None:
     make_certificates(made.folder / "other", [])
     address = read_address(f"127.0.0.1:{made.port}")
     process = start_supernode(
-        site_flower(made.folder / "site-of-stranger"), address, made.server / "tls" / "ca.crt", made.folder / "stranger"
+        site_flower(made.folder / "site-of-stranger", made.folder / "stranger"),
+        address,
+        made.server / "tls" / "ca.crt",
+        made.folder / "stranger",
     )
     code = process.wait(180)
     report.add("a site whose key nobody knows", f"its SuperNode ends with code {code}", code != 0)
     process = start_supernode(
-        site_flower(made.folder / "site-of-other"), address, made.folder / "other" / "ca.crt", made.folder / "stranger"
+        site_flower(made.folder / "site-of-other", made.folder / "stranger"),
+        address,
+        made.folder / "other" / "ca.crt",
+        made.folder / "stranger",
     )
     time.sleep(20)
     log = (made.folder / "site-of-other" / "flower.log").read_text(errors="replace")
@@ -191,7 +197,7 @@ def doubles(made: Loopback, report: Report) -> None:
     words = ("federate", "site", site, "--cohort", site / "cohort", "--server", f"127.0.0.1:{made.port}")
     said = made.run_cli(*words, "--ca", made.server / "tls" / "ca.crt", check=False)
     report.add("a second site in a site's folder", _short(said.stderr, made), said.returncode == 2)
-    flower = site_flower(made.folder / "site-twin")
+    flower = site_flower(made.folder / "site-twin", site / "key")
     shutil.copyfile(site / "site.json", made.folder / "site-twin" / "site.json")
     address = read_address(f"127.0.0.1:{made.port}")
     process = start_supernode(flower, address, made.server / "tls" / "ca.crt", site / "key")

@@ -8,6 +8,7 @@ import os
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -129,9 +130,11 @@ def _finish(site: Site, content: RecordDict) -> RecordDict:
 
 def _reply(message: Message, handler: Callable[[Site, RecordDict], RecordDict]) -> Message:
     folder, kind, say = Path(os.environ[SITE]), message.metadata.message_type, messages.fields_of(message.content)
-    site_events.on_question(folder, kind, say)
+    with suppress(Exception):  # Flower would send the error's text
+        site_events.on_question(folder, kind, say)
     content = handle(folder, message.content, handler)
-    site_events.on_answer(folder, kind, say, messages.refusal_code(content))
+    with suppress(Exception):
+        site_events.on_answer(folder, kind, say, messages.refusal_code(content))
     return Message(content, reply_to=message)
 
 

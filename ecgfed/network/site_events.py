@@ -16,6 +16,8 @@ from ecgfed.base.text import count_of, safe_text
 from ecgfed.exports.device.federation import Federation, differences
 from ecgfed.network.errors import REASONS
 from ecgfed.network.provenance import version_difference
+from ecgfed.network.site_results import ENDED
+from ecgfed.network.site_run import RUNS
 
 #: Files in a site's folder: the lines, those before, and the figures.
 TOLD, OLD_TOLD, FIGURES = "told.txt", "told-old.txt", "figures.json"
@@ -95,8 +97,10 @@ def on_answer(folder: Path, kind: str, say: Mapping[str, Any], refused: str | No
     elif kind == "train":
         count, text = "rounds", f"round {_number(say.get('round'))}: answered"
         values |= {"round": say.get("round"), "run": str(order.get("run", ""))[:16]}
-    elif kind == "evaluate" and say.get("split") == "test":
+    elif kind == "evaluate" and say.get("split") == "test" and _is_stored(folder, order):
         count, text = "results", "the result and the bundle are stored; see 'ecgfed federate status'"
+    elif kind == "evaluate" and say.get("split") == "test":
+        count, text = "other_answers", "warning: the delivered model is not stored; the reason is in log.txt"
     else:
         count, text = "other_answers", "registered with the server" if kind == "query.hello" else "scores sent"
     values |= {count: int(values.get(count, 0)) + 1, "last_answer": now}
@@ -105,6 +109,11 @@ def on_answer(folder: Path, kind: str, say: Mapping[str, Any], refused: str | No
     except StorageError:
         return
     tell(folder, text)
+
+
+def _is_stored(folder: Path, order: Mapping[str, Any]) -> bool:
+    """Return whether a run's result is complete; a site with a privacy budget does not tell the server if it is not."""
+    return (folder / RUNS / str(order.get("run"))[:16] / ENDED).is_file()
 
 
 def _order(say: Mapping[str, Any]) -> Mapping[str, Any]:

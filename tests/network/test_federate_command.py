@@ -321,7 +321,10 @@ def test_a_key_that_nobody_knows_is_not_let_in(parts: list[Path], tmp_path: Path
             make_site_key(tmp_path / "stranger")
             for name, ca in (("stranger", "tls"), ("known", "other")):
                 process = start_supernode(
-                    site_flower(tmp_path / f"site-{name}"), here, tmp_path / ca / "ca.crt", tmp_path / name
+                    site_flower(tmp_path / f"site-{name}", tmp_path / name),
+                    here,
+                    tmp_path / ca / "ca.crt",
+                    tmp_path / name,
                 )
                 processes.append(process)
                 if name == "stranger":

@@ -164,7 +164,7 @@ def test_real_processes_at_one_address(
             with pytest.raises(OSError), socket.create_connection(("127.0.0.1", listening.port), 2):  # noqa: PT011
                 pass
         address, root = listening.local_address, ca.resolve()
-        dialling.extend(start_supernode(site_flower(site), address, root, site / "key") for site in sites)
+        dialling.extend(start_supernode(site_flower(site, site / "key"), address, root, site / "key") for site in sites)
 
     with stopping(dialling):
         found = federate.run_server(server, asked, keys, listening, on_listening=dial)

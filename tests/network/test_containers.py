@@ -1,6 +1,5 @@
 """The container files against the repository: commands, options, paths and versions. Nothing here builds them."""
 
-import importlib.util
 import json
 import os
 import re
@@ -164,8 +163,8 @@ def test_versions_are_ours() -> None:
 
 def test_compose_file_fits_its_schema() -> None:
     words = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
-    if importlib.util.find_spec("check_jsonschema") is None:
-        pytest.skip("needs check-jsonschema")
+    if subprocess.run([*words[:3], "--version"], capture_output=True, check=False).returncode:
+        pytest.skip("needs check-jsonschema; where Flower is installed, its typer and click are too old for it")
     done = subprocess.run([*words, str(FOLDER / "compose.yaml")], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

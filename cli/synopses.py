@@ -74,6 +74,10 @@ SYNOPSES = {
         "Run a site: it dials the server and trains.",
         "ecgfed federate site north --cohort cohort --prepare",
     ),
+    "federate preflight": (
+        "Check a site before it connects.",
+        "ecgfed federate preflight north --cohort c --server h:9092 --ca ca.crt",
+    ),
     "federate audit": ("Verify and show what a site was asked.", "ecgfed federate audit north"),
     "federate status": ("Say how a server or a site stands.", "ecgfed federate status federation"),
     "keys": ("Make keys to sign bundles with, and show them.", ""),

@@ -76,7 +76,7 @@ SYNOPSES = {
     ),
     "federate preflight": (
         "Check a site before it connects.",
-        "ecgfed federate preflight north --cohort c --server h:9092 --ca ca.crt",
+        "ecgfed federate preflight site --cohort c --server h:9092 --ca ca.crt",
     ),
     "federate audit": ("Verify and show what a site was asked.", "ecgfed federate audit north"),
     "federate status": ("Say how a server or a site stands.", "ecgfed federate status federation"),

@@ -18,6 +18,7 @@ from test_same_numbers import kept_at, same
 from ecgfed.base.errors import OptionError
 from ecgfed.core.methods.base import Requirements
 from ecgfed.core.methods.registry import method_by_name
+from ecgfed.core.methods.server_sgd import PLAIN_MEAN
 from ecgfed.core.runs.history import read_lines
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.going_back import go_back
@@ -170,7 +171,7 @@ def test_a_run_goes_back_and_on_without_the_site(
 
 def test_the_message_names_the_site(federation: Callable[..., Any]) -> None:
     """Others' trainings fail two rounds after one site has spoilt the model: the line says which, and what to do."""
-    made = federation("fedavg", rounds=5, local_steps=2)
+    made = federation("fedavg", rounds=5, local_steps=2, settings=PLAIN_MEAN)
     write_policy(made.server, Policy(max_change=1e9))
     spoiling(made, each(lambda value, before: before + 1e4 * (1 + np.abs(value))), 3)
     with pytest.raises(NetworkError) as caught:
@@ -186,7 +187,7 @@ def test_the_message_names_the_site(federation: Callable[..., Any]) -> None:
 
 def test_a_model_that_breaks_down_is_not_saved(federation: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """However it came about: the round before it stays the run's last."""
-    made = federation("fedavg", rounds=3, local_steps=1)
+    made = federation("fedavg", rounds=3, local_steps=1, settings=PLAIN_MEAN)
     kind = method_by_name("fedavg")
     aggregate = kind.aggregate
 

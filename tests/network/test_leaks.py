@@ -203,7 +203,9 @@ def test_validation_scores_are_noised_and_charged(victim: Callable[..., Any]) ->
         assert epsilon_spent(site) > before
         exact.append(score_run(open_site(site), part, chosen).as_json())
     assert all(set(one) == {"patients", "T_g", "T_p"} for one in said)
-    assert all(a["T_g"] != b["T_g"] for a, b in zip(said, exact, strict=True))
+    inside = [i for i, scores in enumerate(exact) if 0 < scores["T_g"] < 1]  # an exact 0 may be cut to 0 again
+    assert inside
+    assert all(said[i]["T_g"] != exact[i]["T_g"] for i in inside)
     make_site(site, open_site(site).cohort_path, SiteOptions(max_epsilon=epsilon_spent(site) * 1.0001))
     spent = epsilon_spent(site)
     reply = client_app.handle(site, messages.end_request(order, 0, model, "valid"), client_app._finish)

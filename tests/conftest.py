@@ -234,6 +234,7 @@ def train_run(cohort: Path, out: Path, *, method: str = "fedavg", rounds: int = 
     from ecgfed.core.federation.threads import ThreadEngine
     from ecgfed.core.federation.train import initial_state, train
     from ecgfed.core.methods.registry import method_by_name
+    from ecgfed.core.methods.server_sgd import PLAIN_MEAN, FederatedSgdSettings
     from ecgfed.core.methods.settings import make_settings
     from ecgfed.core.nets.build import make_net
     from ecgfed.core.nets.net import net_spec
@@ -244,7 +245,8 @@ def train_run(cohort: Path, out: Path, *, method: str = "fedavg", rounds: int = 
     opened = open_cohort(cohort)
     kind = method_by_name(method)
     spec = net_spec(len(opened.classes), "ecg", rr=rr, rr_version=opened.rr_version)
-    made = kind(make_net(spec), make_settings(kind.settings_type, {"lr": 0.02}))
+    plain = PLAIN_MEAN if issubclass(kind.settings_type, FederatedSgdSettings) else {}  # equal however long it lasts
+    made = kind(make_net(spec), make_settings(kind.settings_type, {"lr": 0.02, **plain}))
     plan = TrainPlan(rounds=rounds, local_epochs=1, batch_size=16)
     run = create_run(out, opened, made, plan, {})
     data = training_data(opened, rr=rr)

@@ -18,13 +18,16 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file
 
 import ecgfed
+from ecgfed.core.methods.server_sgd import PLAIN_MEAN
 from ecgfed.core.nets.net import Inputs, NetSpec
 from ecgfed.core.nets.resnet1d import ResNet1d
 from ecgfed.exports.bundles.graphs import GraphTemplate
 
 _TEMPLATES: dict[Any, GraphTemplate] = {}
 #: A training of whole epochs, as runs of the session are.
-FEDAVG = ("--method", "fedavg", "--local-epochs", 1)
+#: FedAvg as in its paper: the server takes the mean, whatever length is planned.
+PLAIN = tuple(part for name, value in PLAIN_MEAN.items() for part in ("--set", f"{name}={value}"))
+FEDAVG = ("--method", "fedavg", "--local-epochs", 1, *PLAIN)
 #: The installed command, for what needs a process of its own.
 ECGFED = str(Path(sys.executable).with_name("ecgfed"))
 

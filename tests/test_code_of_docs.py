@@ -107,7 +107,7 @@ def test_the_quantiser_takes_a_graph_as_the_page_on_graphs_says(tmp_path: Path) 
 def test_the_layers_of_an_int8_graph_are_read_as_its_page_says(tmp_path: Path) -> None:
     (snippet,) = blocks(ROOT / "docs" / "int8.md", "python")
     cohort = ecgfed.prepare_demo(tmp_path / "cohort", patients=3, minutes=2.0)
-    run = ecgfed.train(cohort, tmp_path / "run", rounds=12)
+    run = ecgfed.train(cohort, tmp_path / "run", method="grp-fed", rounds=12)  # which has an extractor of its own
     ecgfed.export(run, tmp_path / "bundle", int8=True, int8_loss=1.0)
     (extractor, *_) = sorted((tmp_path / "bundle" / "int8" / "extractor").iterdir())
     printed = run_snippet(snippet.replace("extractor/208.onnx", f"extractor/{extractor.name}"), tmp_path)

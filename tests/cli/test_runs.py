@@ -89,7 +89,7 @@ def test_show(ecgfed: Command, folder: Path) -> None:
     said = ecgfed("runs", "show", folder / "b")
     assert (said.code, said.err) == (0, "")
     words = " ".join(said.out.split())  # a long path folds its line anywhere
-    for fragment in ("lr=0.005", "rounds=9", "4 clients", "2 of 9", "samples/s", "valid, round 2"):
+    for fragment in ("lr=0.02", "rounds=9", "4 clients", "2 of 9", "samples/s", "valid, round 2"):
         assert fragment in words
 
 

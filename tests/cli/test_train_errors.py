@@ -11,6 +11,7 @@ import pytest
 import torch
 from support import (
     FEDAVG,
+    PLAIN,
     Command,
     assert_full_disk,
     assert_refused,
@@ -22,7 +23,7 @@ from support import (
 )
 
 #: Weights grow a hundredfold a step.
-WILD = ("--method", "fedavg", "--set", "lr=100", "--set", "weight_decay=1", "--quiet")
+WILD = ("--method", "fedavg", "--set", "lr=100", "--set", "weight_decay=1", *PLAIN, "--quiet")
 #: A run of a second or less.
 SMALL = (*FEDAVG, "--rounds", 2, "--batch-size", 16, "--width", 0.35, "--set", "lr=0.02", "--quiet")
 

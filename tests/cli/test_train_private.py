@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Command, assert_refused, copied
+from support import PLAIN, Command, assert_refused, copied
 
 from ecgfed.core.privacy.accountant import DELTA, epsilon_of
 
-SMALL = ("--method", "fedavg", "--local-steps", 2, "--batch-size", 16, "--width", 0.35, "--eval-every", 0)
+SMALL = ("--method", "fedavg", "--local-steps", 2, "--batch-size", 16, "--width", 0.35, "--eval-every", 0, *PLAIN)
 NOISED = ("--dp-clip", 0.5, "--dp-noise", 2)
 
 

@@ -60,7 +60,7 @@ def test_version(ecgfed: Command) -> None:
 def test_methods(ecgfed: Command) -> None:
     rows = {row["name"]: row for row in json.loads(ecgfed("methods", "--json").out)}
     assert {"fedavg", "fedavg-uniform", "local"} <= set(rows)
-    assert rows["fedavg"]["settings"]["lr"]["default"] == 0.005
+    assert rows["fedavg"]["settings"]["lr"]["default"] == 0.02
     assert "fedavg" in ecgfed("methods").out
 
 

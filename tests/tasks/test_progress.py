@@ -101,6 +101,13 @@ def train_seeds(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> ob
     )
 
 
+def held_out(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
+    cohort = ecgfed.resplit_cohort(place["cohort"], place["more"] / "without", holdout=["p1"])
+    less: Any = {"local_steps": 1, "eval_every": 0, "workers": 1}
+    run = ecgfed.train(cohort, place["out"], method="fedavg", rounds=1, **less)
+    return ecgfed.evaluate_held_out(run, progress=progress)
+
+
 def score_ec57(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
     peaks = place["more"] / "peaks"
     ecgfed.detect(place["records"] / "p1", peaks)
@@ -149,7 +156,7 @@ VERBS: dict[str, tuple[Verb, set[str], tuple[str, ...], tuple[str, ...]]] = {
         (),
     ),
     "prepare_cifar10": (cifar10, {"images"}, (), ("cannot be compared with the official files",)),
-    "train": (train, {"fed-gate"}, ("fed-gate on 4 clients: 2 rounds of 1 local step",), ("risk=meta-bsm pools",)),
+    "train": (train, {"grp-fed"}, ("grp-fed on 4 clients: 2 rounds of 1 local step",), ("risk=meta-bsm pools",)),
     "train_seeds": (train_seeds, {"fedavg"}, ("Seed 4, 2 of 2:",), ()),
     "evaluate": (
         lambda place, progress: ecgfed.evaluate(place["run"], out=place["out"], progress=progress),
@@ -157,6 +164,7 @@ VERBS: dict[str, tuple[Verb, set[str], tuple[str, ...], tuple[str, ...]]] = {
         ("Wrote ", "out."),
         (),
     ),
+    "evaluate_held_out": (held_out, set(), ("Wrote ", "held-out.json"), ()),
     "export": (
         lambda place, progress: ecgfed.export(place["run"], place["out"], progress=progress),
         {"patients"},

@@ -49,7 +49,7 @@ NOT_RUN = {
     (
         "docs/cohort.md",
         "sh",
-    ): "trains on two databases; tests/cohort/test_resplit.py and test_held_out.py hold sites out",
+    ): "trains on two databases; tests/cohort/test_resplit.py holds sites out",
     ("docs/executors.md", "python"): "clusters; tests/tasks/test_executors.py has two workers of dask",
     ("docs/reproduce.md", "sh"): "takes hours; tests/papers/test_reproduce.py starts every row",
     ("docs/report.md", "json"): "parts of several recordings' reports, put together by hand",

@@ -46,10 +46,7 @@ RUN_BY = {
 #: Run by nobody, and why.
 NOT_RUN = {
     ("CONTRIBUTING.md", "sh"): "clones from an address that is not there yet; CI runs the same make targets",
-    (
-        "docs/cohort.md",
-        "sh",
-    ): "trains on two databases; tests/cohort/test_resplit.py holds sites out",
+    ("docs/cohort.md", "sh"): "trains on two databases; tests/cohort/test_resplit.py holds sites out",
     ("docs/executors.md", "python"): "clusters; tests/tasks/test_executors.py has two workers of dask",
     ("docs/reproduce.md", "sh"): "takes hours; tests/papers/test_reproduce.py starts every row",
     ("docs/report.md", "json"): "parts of several recordings' reports, put together by hand",

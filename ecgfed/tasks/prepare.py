@@ -120,7 +120,7 @@ def prepare_folder(
     Examples:
         >>> import ecgfed
         >>> ecgfed.prepare_folder("cohort-records", "of-my-own", split="chronological")
-        Cohort('of-my-own': 3 clients, 12 classes, 247 beats)
+        Cohort('of-my-own': 3 clients, 12 classes, 199 beats)
     """
     from ecgfed.domain.cohort.folder import folder_sources
 

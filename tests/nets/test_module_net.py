@@ -22,6 +22,7 @@ from ecgfed.core.federation.train import initial_state, train
 from ecgfed.core.federation.trees import flatten
 from ecgfed.core.methods.local_sgd import SgdSettings, model_gradients
 from ecgfed.core.methods.registry import methods
+from ecgfed.core.methods.server_sgd import PLAIN_MEAN
 from ecgfed.core.methods.settings import make_settings
 from ecgfed.core.nets.module_net import ModuleNet
 from ecgfed.core.nets.net import Inputs
@@ -142,7 +143,7 @@ def trained(net: ModuleNet, name: str, engine: Callable[[TrainingData, TrainPlan
 def test_local_training_is_torch_optim_sgd() -> None:
     net = as_net(partial(Small, "batch"))
     data, kind = federation((24,)), methods()["fedavg"]
-    settings = make_settings(kind.settings_type, {"lr": 0.05, "momentum": 0.9, "weight_decay": 0.01})
+    settings = make_settings(kind.settings_type, {**PLAIN_MEAN, "lr": 0.05, "momentum": 0.9, "weight_decay": 0.01})
     plan = TrainPlan(rounds=1, local_epochs=2, batch_size=8, seed=1)
     method = kind(net, settings)
     with ThreadEngine(data, plan, 1) as engine:

@@ -18,7 +18,7 @@ EXTRA_OF = {
     "tensorboard": "tensorboard",
     "pandas": "frames",
     "cryptography": "sign",
-    "flwr": "flower",
+    **dict.fromkeys(("flwr", "fastapi", "httpx"), "flower"),
 }
 
 

@@ -19,7 +19,7 @@ from ecgfed.base.platform import cores
 
 #: Packages of the base installation.
 BASE = ("numpy", "scipy", "onnxruntime", "typer", "rich", "rfc8785", "defusedxml")
-#: Mean training loss of each round of the self-test: FedAvg with the plain mean, two synthetic patients, seed 0, width 0.25.
+#: Mean training loss of each round of the self-test: FedAvg, plain mean, two synthetic patients, seed 0, width 0.25.
 LOSSES = (1.76409, 0.62608)
 #: Largest relative deviation due to rounding on other machines; a wrong kernel deviates more.
 TOLERANCE = 0.02

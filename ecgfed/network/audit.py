@@ -17,9 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-from flwr.app import RecordDict
+from typing import TYPE_CHECKING, Any
 
 from ecgfed.base.errors import OptionError, StorageError
 from ecgfed.base.safe_io import parse_json, read_bounded
@@ -28,6 +26,9 @@ from ecgfed.network.certificates import is_signed, make_site_key, signed
 from ecgfed.network.errors import SiteError
 from ecgfed.network.private import write_private
 from ecgfed.network.programs import SITE_KEY
+
+if TYPE_CHECKING:  # a site's run is tested without Flower
+    from flwr.app import RecordDict
 
 #: Files in a site's folder.
 AUDIT, AUDIT_KEY = "audit.jsonl", "audit.pub"
@@ -55,7 +56,7 @@ class AuditLog:
     key: str
 
 
-def describe(question: str, content: RecordDict) -> dict[str, Any]:
+def describe(question: str, content: "RecordDict") -> dict[str, Any]:
     """Return what the log says of a question before it is answered; a malformed one has fewer fields."""
     fields: Mapping[str, Any] = dict(content.config_records.get("say", {}))
     try:

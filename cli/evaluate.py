@@ -1,7 +1,7 @@
 """``ecgfed evaluate``: a run in, tables and figures out."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -63,51 +63,45 @@ def evaluate_command(
 ) -> None:
     """Score a run: T_g, T_p, T_r, T_l, per class and per patient; JSON, CSV and learning curves beside the run."""
     from ecgfed.tasks.evaluate import evaluate
+    from ecgfed.tasks.evaluate_held_out import evaluate_held_out
 
     output = Output(json_output=json_output, quiet=quiet)
-    if held_out:
-        for name, given in (("--out", out), ("--personal", personal), ("--metrics", metrics)):
-            if given is not None:
-                raise OptionError(name, "with --held-out", "one of them", code="conflict")
-        from ecgfed.tasks.evaluate_held_out import evaluate_held_out
-
-        with output.reporter() as progress:
-            scores = evaluate_held_out(
-                run_path,
-                cohort=cohort_path,
-                protocol=protocol,
-                leave_out=leave_out,
-                method=method,
-                net=net,
-                workers=workers,
-                progress=progress,
-            )
-        if json_output:
-            print_json(scores.to_dict())
-        elif not quiet:
-            _print_held_out(scores)
-        return
     with output.reporter() as progress:
-        scores = evaluate(
-            run_path,
-            cohort=cohort_path,
-            split=split,
-            protocol=protocol,
-            local_models=local,
-            leave_out=leave_out,
-            personal=personal,
-            metrics=None if metrics is None else [name.strip() for name in metrics.split(",")],
-            out=out,
-            overwrite=overwrite,
-            method=method,
-            net=net,
-            workers=workers,
-            progress=progress,
-        )
+        options: dict[str, Any] = {
+            "cohort": cohort_path,
+            "protocol": protocol,
+            "leave_out": leave_out,
+            "method": method,
+        }
+        options |= {"net": net, "workers": workers, "progress": progress}
+        if held_out:
+            of_all_patients = {
+                **{"--split": split != "test", "--no-local-models": not local, "--personal": personal is not None},
+                **{"--metrics": metrics is not None, "--all": every_table, "--out": out is not None},
+                "--overwrite": overwrite,
+            }
+            if conflicts := [name for name, passed in of_all_patients.items() if passed]:
+                expected = "one of the two: patients held out have no splits and no models of their own"
+                raise OptionError(conflicts[0], "with --held-out", expected, "leave one of them out", code="conflict")
+            scores = evaluate_held_out(run_path, **options)
+        else:
+            scores = evaluate(
+                run_path,
+                split=split,
+                local_models=local,
+                personal=personal,
+                metrics=None if metrics is None else [name.strip() for name in metrics.split(",")],
+                out=out,
+                overwrite=overwrite,
+                **options,
+            )
     if json_output:
         print_json(scores.to_dict())
         return
     if quiet:
+        return
+    if held_out:
+        _print_held_out(scores)
         return
     _print(scores)
     if every_table:

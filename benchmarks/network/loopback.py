@@ -77,7 +77,7 @@ class Loopback:
 
     def told(self) -> str:
         """Return what the run says to who looks on."""
-        file = self.server / "told.txt"
+        file = self.server / "messages.txt"
         return file.read_text(errors="replace") if file.is_file() else ""
 
     def history(self) -> list[dict[str, Any]]:

@@ -129,12 +129,12 @@ def _finish(site: Site, content: RecordDict) -> RecordDict:
 
 
 def _reply(message: Message, handler: Callable[[Site, RecordDict], RecordDict]) -> Message:
-    folder, kind, say = Path(os.environ[SITE]), message.metadata.message_type, messages.fields_of(message.content)
+    folder, kind, fields = Path(os.environ[SITE]), message.metadata.message_type, messages.fields_of(message.content)
     with suppress(Exception):  # Flower would send the error's text
-        site_events.on_question(folder, kind, say)
+        site_events.on_question(folder, kind, fields)
     content = handle(folder, message.content, handler)
     with suppress(Exception):
-        site_events.on_answer(folder, kind, say, messages.refusal_code(content))
+        site_events.on_answer(folder, kind, fields, messages.refusal_code(content))
     return Message(content, reply_to=message)
 
 

@@ -36,12 +36,12 @@ def go_back(folder: Path, number: int) -> int:
     with locked(folder / TLS), locked(folder):
         run = open_run(folder / RUN)
         if run.plan.clips:
-            expected = "a run without, because what its rounds have told cannot be taken back and noise must not repeat"
+            expected = "a run without: what its rounds disclosed stays disclosed, and noise must not repeat"
             reason = f"{number} of a run with {param('dp_clip')}"
             raise OptionError("back_to", reason, expected, "begin in a new folder", code="conflict")
         kept = KeptRounds(run.store)
         current = run.store.rounds() if run.store.exists() else 0
-        possible = [one for one in kept.rounds() if one <= current]
+        possible = [earlier for earlier in kept.rounds() if earlier <= current]
         if number not in possible:
             rounds = ", ".join(map(str, possible)) or "none"
             raise OptionError("back_to", f"{number}", f"a round that is kept: {rounds}")

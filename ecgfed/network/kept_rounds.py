@@ -29,6 +29,12 @@ def is_kept(number: int, newest: int) -> bool:
     return newest - number < NEWEST * (number & -number)
 
 
+def rounds_in(folder: Path) -> list[int]:
+    """Return the rounds kept below a run's folder, in increasing order."""
+    names = (path.name for path in (folder / ROUNDS).glob("[0-9]*") if (path / PROGRESS).is_file())
+    return sorted(int(name) for name in names if name.isdecimal())
+
+
 class KeptRounds:
     """Copies of a run's checkpoints.
 
@@ -42,8 +48,7 @@ class KeptRounds:
 
     def rounds(self) -> list[int]:
         """Return the kept rounds in increasing order."""
-        names = (path.name for path in self.folder.glob("[0-9]*") if (path / PROGRESS).is_file())
-        return sorted(int(name) for name in names if name.isdecimal())
+        return rounds_in(self.folder.parent)
 
     def keep(self) -> None:
         """Keep the current checkpoint unless it is kept, and remove those that no round needs any more.
@@ -64,11 +69,11 @@ class KeptRounds:
             self._link(self.store.folder, partial, self.store.file_names())
             remove(target)  # of a course of the run that was given up
             rename_folder(partial, target)
-        earlier = [one for one in self.rounds() if one <= number]
-        for one, following in itertools.pairwise(earlier):
-            # a site that skipped rounds needs its state of round ``one`` for all rounds up to its next one
-            if not any(is_kept(covered, number) for covered in range(one, following)):
-                remove(self._path(one))
+        earlier = [round_ for round_ in self.rounds() if round_ <= number]
+        for round_, following in itertools.pairwise(earlier):
+            # a site that skipped rounds needs its state of this round for all rounds up to its next one
+            if not any(is_kept(covered, number) for covered in range(round_, following)):
+                remove(self._path(round_))
 
     def restore(self, number: int) -> None:
         """Make a kept round the run's checkpoint again.
@@ -85,8 +90,9 @@ class KeptRounds:
 
     def forget_after(self, number: int) -> None:
         """Remove the kept rounds after a round."""
-        for later in [one for one in self.rounds() if one > number]:
-            remove(self._path(later))
+        for later in self.rounds():
+            if later > number:
+                remove(self._path(later))
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:06d}"
@@ -110,5 +116,5 @@ class KeptRounds:
             raise StorageError(target, reason, action="free some space") from problem
 
 
-def _same(one: Path, other: Path) -> bool:
-    return one.read_bytes() == other.read_bytes()
+def _same(first: Path, second: Path) -> bool:
+    return first.read_bytes() == second.read_bytes()

@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import ssl
+import time
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -46,20 +47,20 @@ class Check:
     Attributes:
         name: what.
         ok: whether it is as it must be; None if it is a difference that a person should know of.
-        found: what was found.
+        observed: what was observed.
         fix: what to do, "" if nothing.
     """
 
     name: str
     ok: bool | None
-    found: str
+    observed: str
     fix: str = ""
 
     @property
     def line(self) -> str:
         """The check as a line."""
         mark = {True: "ok", False: "failed", None: "note"}[self.ok]
-        return f"{mark:6} {self.name}: {self.found}{f'; {self.fix}' if self.fix else ''}"
+        return f"{mark:6} {self.name}: {self.observed}{f'; {self.fix}' if self.fix else ''}"
 
 
 def preflight(folder: Path, cohort: Path, server: Address, ca: Path, key: Path) -> list[Check]:
@@ -107,8 +108,8 @@ def check_connection(server: Address, ca: Path, private: Any) -> Connection:
         try:
             socket.getaddrinfo(server.host.strip("[]"), server.port)
         except OSError as problem:
-            found = f"{server.host} has no address ({problem.strerror or problem})"
-            return Connection([Check("name", False, found, "check --server, or ask for the server's address")], None)
+            observed = f"{server.host} has no address ({problem.strerror or problem})"
+            return Connection([Check("name", False, observed, "check --server, or ask for the server's address")], None)
     at = datetime.now(UTC).isoformat()
     headers = {
         FLEET_HTTP_PUBLIC_KEY_HEADER: b64encode(public_key_to_bytes(private.public_key())).decode(),
@@ -117,12 +118,15 @@ def check_connection(server: Address, ca: Path, private: Any) -> Connection:
     }
     try:
         context = ssl.create_default_context(cafile=str(ca))
-        with httpx.Client(verify=context, timeout=_TIMEOUT_S) as client:
-            response = client.post(f"https://{server}/v1/fleet/{PREFLIGHT}", headers=headers)
+        with (
+            httpx.Client(verify=context, timeout=_TIMEOUT_S) as client,
+            client.stream("POST", f"https://{server}/v1/fleet/{PREFLIGHT}", headers=headers) as response,
+        ):
+            body = read_body(response)
     except (httpx.HTTPError, OSError) as problem:
         return Connection([*checks, _unreachable(server, ca, problem, through)], None)
     checks.append(Check("connection", True, f"{server} has a certificate of {ca}"))
-    return Connection([*checks, *_answered(response)], _answer(response))
+    return Connection([*checks, *_answered(response)], _answer(response, body))
 
 
 def _unreachable(server: Address, ca: Path, problem: Exception, through: bool) -> Check:
@@ -150,8 +154,8 @@ def _answered(response: httpx.Response) -> Iterator[Check]:
     if offset is not None:
         ok = -TIMESTAMP_TOLERANCE < offset < SYSTEM_TIME_TOLERANCE
         direction = "ahead of" if offset > 0 else "behind"
-        found = f"this machine's is {abs(offset):,.0f} s {direction} the server's"
-        yield Check("clock", ok, found, "" if ok else "set the wrong one of the two (NTP)")
+        observed = f"this machine's is {abs(offset):,.0f} s {direction} the server's"
+        yield Check("clock", ok, observed, "" if ok else "set the wrong one of the two (NTP)")
     if response.status_code == 200:
         yield Check("admission", True, "the server knows this site's key")
     elif reason == "clock":
@@ -176,11 +180,21 @@ def _clock_offset(response: httpx.Response) -> float | None:
     return 0.0 if abs(offset) < 2.0 else offset  # the header has whole seconds
 
 
-def _answer(response: httpx.Response) -> dict[str, Any] | None:
-    if response.status_code != 200 or len(response.content) > _MAX_ANSWER:
+def read_body(response: httpx.Response) -> bytes:
+    """Return an answer's body as it was sent, not decompressed; what is too long, or takes too long, is cut off."""
+    body, until = b"", time.monotonic() + _TIMEOUT_S
+    for part in response.iter_raw():
+        body += part
+        if len(body) > _MAX_ANSWER or time.monotonic() > until:
+            break
+    return body
+
+
+def _answer(response: httpx.Response, body: bytes) -> dict[str, Any] | None:
+    if response.status_code != 200 or len(body) > _MAX_ANSWER:
         return None
     try:
-        value = parse_json(response.content)
+        value = parse_json(body)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
@@ -202,11 +216,11 @@ def _disk(folder: Path, cohort: Path) -> Check:
     size = sum(path.stat().st_size for path in cohort.glob("*") if path.is_file()) if cohort.is_dir() else 0
     needed = max(FREE_BYTES, FREE_COHORTS * size)
     free = shutil.disk_usage(place).free
-    found = f"{free / 1e9:.1f} GB free at {place}"
+    observed = f"{free / 1e9:.1f} GB free at {place}"
     if not os.access(place, os.W_OK):
         return Check("disk", False, f"{place} cannot be written", "choose another folder, or run as another user")
     fix = "" if free >= needed else f"free {needed / 1e9:.1f} GB"
-    return Check("disk", free >= needed, found, fix)
+    return Check("disk", free >= needed, observed, fix)
 
 
 def _compared(cohort: Cohort | None, answer: dict[str, Any] | None) -> Iterator[Check]:
@@ -215,8 +229,10 @@ def _compared(cohort: Cohort | None, answer: dict[str, Any] | None) -> Iterator[
         return
     server = str(answer.get("version", "unknown"))
     if answer.get("protocol") != PROTOCOL:
-        found = f"the server speaks protocol {answer.get('protocol')!s:.20} (ecgfed {server:.40}), this site {PROTOCOL}"
-        yield Check("version", False, f"{found} (ecgfed {__version__})", "install the same version at all ends")
+        observed = (
+            f"the server speaks protocol {answer.get('protocol')!s:.20} (ecgfed {server:.40}), this site {PROTOCOL}"
+        )
+        yield Check("version", False, f"{observed} (ecgfed {__version__})", "install the same version at all ends")
     elif version_difference(server):
         yield Check("version", None, version_difference(server))
     else:
@@ -226,9 +242,9 @@ def _compared(cohort: Cohort | None, answer: dict[str, Any] | None) -> Iterator[
         yield Check("classes", None, "not compared: the server knows them once all sites have registered")
         return
     same = list(cohort.classes) == classes
-    found = f"this cohort's are {', '.join(cohort.classes):.200}"
+    observed = f"this cohort's are {', '.join(cohort.classes):.200}"
     fix = f"the federation's are {safe_text(', '.join(map(str, classes)))[:200]}: prepare the cohort with these"
-    yield Check("classes", same, found, "" if same else fix)
+    yield Check("classes", same, observed, "" if same else fix)
     leads, own = answer.get("leads"), provenance_of(cohort)["leads"]
     if isinstance(leads, list) and leads and not set(own) & set(map(str, leads)):
         there = safe_text(", ".join(map(str, leads)))[:200]

@@ -48,10 +48,10 @@ def find_haproxy(choice: str) -> str | None:
     if choice == NONE:
         return None
     places = os.pathsep.join([os.environ.get("PATH", os.defpath), *_PLACES])
-    found = shutil.which("haproxy", path=places)
-    if found is None and choice == HAPROXY:
+    program = shutil.which("haproxy", path=places)
+    if program is None and choice == HAPROXY:
         raise OptionError("proxy", "haproxy is not installed", "the program haproxy", "apt install haproxy")
-    return found
+    return program
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from ecgfed.network.programs import SERVER
 from ecgfed.network.server_run import serve
 
 #: Files in the server's folder: the sites' node ids, status messages, and how the session ended.
-NODES, MESSAGES, ENDED = "nodes.json", "told.txt", "ended.json"
+NODES, MESSAGES, ENDED = "nodes.json", "messages.txt", "ended.json"
 
 app = ServerApp()
 

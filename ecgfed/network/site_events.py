@@ -1,11 +1,11 @@
 """What happens at a site, for its console and for monitoring: each question of the server, and what came of it.
 
 The ClientApp that answers a question is a process of its own, so lines go through a file that the site's program
-follows, and figures through another. Neither holds a patient's data; the refusals' reasons stay in ``log.txt``.
+follows, and counts through another. Neither holds a patient's data; the refusals' reasons stay in ``log.txt``.
 """
 
+import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,96 +19,97 @@ from ecgfed.network.provenance import version_difference
 from ecgfed.network.site_results import ENDED
 from ecgfed.network.site_run import RUNS
 
-#: Files in a site's folder: the lines, those before, and the figures.
-TOLD, OLD_TOLD, FIGURES = "told.txt", "told-old.txt", "figures.json"
-#: Size above which the lines are moved to ``OLD_TOLD``, bytes.
-MAX_TOLD_BYTES = 1 << 20
+#: Files in a site's folder: the lines, those before, and the counts.
+MESSAGES, OLD_MESSAGES, COUNTS = "messages.txt", "messages-old.txt", "counts.json"
+#: Size above which the lines are moved to ``OLD_MESSAGES``, bytes.
+MAX_MESSAGES_BYTES = 1 << 20
 #: Longest line, in characters: the server chooses some of its text.
 MAX_LINE = 500
 
 
-def tell(folder: Path, line: str) -> None:
+def add_message(folder: Path, line: str) -> None:
     """Append a line to the site's messages; an unwritable folder is ignored, since the answer is sent regardless."""
-    file = folder / TOLD
+    file = folder / MESSAGES
     try:
-        if file.is_file() and file.stat().st_size > MAX_TOLD_BYTES:
-            file.replace(folder / OLD_TOLD)
+        if file.is_file() and file.stat().st_size > MAX_MESSAGES_BYTES:
+            file.replace(folder / OLD_MESSAGES)
         with file.open("a", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(f"{safe_text(line)[:MAX_LINE]}\n")
     except OSError:
         return
 
 
-def figures(folder: Path) -> dict[str, Any]:
-    """Return the site's figures: counts of ``rounds``, ``refusals`` and ``results``, and the last question's."""
+def counts_of(folder: Path) -> dict[str, Any]:
+    """Return the site's counts of ``rounds``, ``refusals`` and ``results``, the last ``round`` and ``run``, and ``last_answer``, POSIX seconds."""
     try:
-        values = read_json(folder / FIGURES, StorageError) if (folder / FIGURES).is_file() else {}
-    except StorageError:  # figures are counted anew rather than ending an answer
+        values = read_json(folder / COUNTS, StorageError) if (folder / COUNTS).is_file() else {}
+    except StorageError:  # counted anew rather than ending an answer
         values = {}
     return values if isinstance(values, dict) else {}
 
 
-def on_question(folder: Path, kind: str, say: Mapping[str, Any]) -> None:
+def on_question(folder: Path, kind: str, fields: Mapping[str, Any]) -> None:
     """Report a question of the server.
 
     Args:
         folder: the site's folder.
         kind: Flower's message type.
-        say: the question's fields.
+        fields: the question's fields.
     """
-    order = _order(say)
-    if kind == "query.hello" and (warning := version_difference(str(say.get("version", "unknown")))):
-        tell(folder, f"warning: {warning}")
+    order = _order(fields)
+    if kind == "query.hello" and (warning := version_difference(str(fields.get("version", "unknown")))):
+        add_message(folder, f"warning: {warning}")
     if kind == "train":
-        plan, clients = order.get("plan"), say.get("clients")
+        plan, clients = order.get("plan"), fields.get("clients")
         rounds = plan.get("rounds") if isinstance(plan, dict) else None
-        if str(order.get("run"))[:16] != figures(folder).get("run"):
-            _tell_federation(folder, order)
+        if str(order.get("run"))[:16] != counts_of(folder).get("run"):
+            _report_federation(folder, order)
         patients = count_of(len(clients), "patient") if isinstance(clients, list) else "no patients"
-        tell(folder, f"round {_number(say.get('round'))} of {_number(rounds)}: training {patients}")
+        add_message(folder, f"round {_number(fields.get('round'))} of {_number(rounds)}: training {patients}")
     elif kind == "evaluate":
-        what = "the trained model has arrived" if say.get("split") == "test" else "the server asks for scores"
-        tell(folder, what)
+        what = "the trained model has arrived" if fields.get("split") == "test" else "the server asks for scores"
+        add_message(folder, what)
 
 
-def _tell_federation(folder: Path, order: Mapping[str, Any]) -> None:
+def _report_federation(folder: Path, order: Mapping[str, Any]) -> None:
     try:
         run, sites, site = (order.get(name) for name in ("run", "sites", "site"))
         federation = Federation.from_json({"run": run, "sites": sites, "site": site})
     except (KeyError, TypeError, ValueError):  # refused afterwards, with the reason
         return
     method = str(order.get("method"))[:40]
-    tell(folder, f"run {federation.run[:16]} by {method} at {federation.describe()}; this site is {federation.site}")
+    what = f"run {federation.run[:16]} by {method} at {federation.describe()}"
+    add_message(folder, f"{what}; this site is {federation.site}")
     for line in differences(federation.sites):
-        tell(folder, f"warning: {line}")
+        add_message(folder, f"warning: {line}")
 
 
-def on_answer(folder: Path, kind: str, say: Mapping[str, Any], refused: str | None) -> None:
+def on_answer(folder: Path, kind: str, fields: Mapping[str, Any], refused: str | None) -> None:
     """Report an answer, and count it; arguments as in ``on_question``.
 
     Args:
         refused: the refusal's code, None for an answer.
     """
-    values = figures(folder)
-    now = datetime.now(UTC).replace(microsecond=0).isoformat()
-    order = _order(say)
+    values = counts_of(folder)
+    now = round(time.time())
+    order = _order(fields)
     if refused is not None:
         count, text = "refusals", f"refused: {REASONS.get(refused, 'unknown reason')}; the reason is in log.txt"
     elif kind == "train":
-        count, text = "rounds", f"round {_number(say.get('round'))}: answered"
-        values |= {"round": say.get("round"), "run": str(order.get("run", ""))[:16]}
-    elif kind == "evaluate" and say.get("split") == "test" and _is_stored(folder, order):
+        count, text = "rounds", f"round {_number(fields.get('round'))}: answered"
+        values |= {"round": fields.get("round"), "run": str(order.get("run", ""))[:16]}
+    elif kind == "evaluate" and fields.get("split") == "test" and _is_stored(folder, order):
         count, text = "results", "the result and the bundle are stored; see 'ecgfed federate status'"
-    elif kind == "evaluate" and say.get("split") == "test":
+    elif kind == "evaluate" and fields.get("split") == "test":
         count, text = "other_answers", "warning: the delivered model is not stored; the reason is in log.txt"
     else:
         count, text = "other_answers", "registered with the server" if kind == "query.hello" else "scores sent"
     values |= {count: int(values.get(count, 0)) + 1, "last_answer": now}
     try:
-        write_json(folder / FIGURES, values)
+        write_json(folder / COUNTS, values)
     except StorageError:
         return
-    tell(folder, text)
+    add_message(folder, text)
 
 
 def _is_stored(folder: Path, order: Mapping[str, Any]) -> bool:
@@ -116,9 +117,9 @@ def _is_stored(folder: Path, order: Mapping[str, Any]) -> bool:
     return (folder / RUNS / str(order.get("run"))[:16] / ENDED).is_file()
 
 
-def _order(say: Mapping[str, Any]) -> Mapping[str, Any]:
+def _order(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
-        order = parse_json(str(say.get("order", "{}")))
+        order = parse_json(str(fields.get("order", "{}")))
     except ValueError:
         return {}
     return order if isinstance(order, dict) else {}

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from pathlib import Path
 
 from ecgfed.base.files import remove
@@ -11,7 +10,7 @@ from ecgfed.network.launch import LOG, Address, site_flower, start_supernode, st
 from ecgfed.network.lines import Lines
 from ecgfed.network.metrics import Health, reporting
 from ecgfed.network.preflight import Connection, check_connection
-from ecgfed.network.site_events import TOLD, figures
+from ecgfed.network.site_events import MESSAGES, counts_of
 from ecgfed.tasks.progress import ProgressReporter
 
 #: Seconds between two looks at the SuperNode, and before a site that was not let in dials again.
@@ -55,8 +54,8 @@ class SiteLoop:
             OptionError: the port or the key cannot be used.
             StorageError: a program cannot be started.
         """
-        remove(self.folder / TOLD)
-        lines = Lines(self.folder / TOLD)
+        remove(self.folder / MESSAGES)
+        lines = Lines(self.folder / MESSAGES)
         with reporting(metrics_port, self.health):
             flower = site_flower(self.folder, self.key)
             self.progress.note(f"Connecting to {self.server} until Ctrl-C. Log: {self.folder / LOG}")
@@ -80,15 +79,15 @@ class SiteLoop:
                 self.progress.note(line)
         if time.monotonic() - self._checked_at > (CONNECTION_S if self._connected else RETRY_S):
             self._set_connected(self._check())
-        values = figures(self.folder)
+        values = counts_of(self.folder)
         counts = {
             "ecgfed_rounds_answered_total": values.get("rounds", 0),
             "ecgfed_refusals_total": values.get("refusals", 0),
             "ecgfed_results_total": values.get("results", 0),
             "ecgfed_round": values.get("round", 0),
         }
-        if isinstance(at := values.get("last_answer"), str):
-            counts["ecgfed_last_answer_timestamp_seconds"] = datetime.fromisoformat(at).timestamp()
+        if "last_answer" in values:
+            counts["ecgfed_last_answer_timestamp_seconds"] = values["last_answer"]
         self.health.values = {name: float(value) for name, value in counts.items() if isinstance(value, int | float)}
 
     def _check(self) -> Connection:
@@ -123,7 +122,7 @@ class SiteLoop:
         for check in connection.checks:
             if check.ok is False:
                 fix = f"; {check.fix}" if check.fix else ""
-                self.progress.warn(f"not connected: {check.found}{fix}; retrying in {RETRY_S:.0f} s")
+                self.progress.warn(f"not connected: {check.observed}{fix}; retrying in {RETRY_S:.0f} s")
 
     def _wait(self, seconds: float) -> None:
         until = time.monotonic() + seconds

@@ -28,7 +28,7 @@ from ecgfed.core.methods.base import Method, Tree
 from ecgfed.core.privacy.robust import lengths
 from ecgfed.core.runs.history import read_lines
 from ecgfed.network.errors import NetworkError
-from ecgfed.network.kept_rounds import ROUNDS
+from ecgfed.network.kept_rounds import rounds_in
 from ecgfed.network.server_folder import RUN
 from ecgfed.network.tensor_schema import MAX_ABS
 
@@ -150,19 +150,19 @@ def suspect(folder: Path, round_number: int) -> tuple[str, str]:
         folder: the server's folder.
         round_number: the round that broke down.
     """
-    found: list[tuple[float, int, str, str]] = []
+    standing_out: list[tuple[float, int, str, str]] = []
     for line in read_lines(folder / UPDATES, round_number):
         sites: Mapping[str, Any] = line["sites"] if line["round"] >= round_number - LAST_ROUNDS else {}
         for name, update in sites.items():
             for key, what in _STANDING_OUT.items():
                 if (update[key] or 0.0) > SUSPECT:
-                    found.append((float(update[key]), int(line["round"]), name, what))
-    if not found:
+                    standing_out.append((float(update[key]), int(line["round"]), name, what))
+    if not standing_out:
         return "", ""
-    times, number, name, what = max(found)
+    times, number, name, what = max(standing_out)
     reason = f"the {what.format(name=name, number=number, times=f'{times:.3g}')} as the other sites'"
-    first = min(other for _, other, site, _ in found if site == name)
-    earlier = [kept for path in (folder / RUN / ROUNDS).glob("[0-9]*") if (kept := int(path.name)) < first]
+    first = min(other for _, other, site, _ in standing_out if site == name)
+    earlier = [number for number in rounds_in(folder / RUN) if number < first]
     again = f"start again with --without {name}"
     if not earlier:
         return reason, f"begin in a new folder without it; no round before {first} is kept"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ecgfed.base.files import write_json
-from ecgfed.base.options import flat_options, merged
+from ecgfed.base.options import merged
 from ecgfed.core.config import ScoringOptions
 from ecgfed.core.evaluation.held_out import evaluate_held_out as score
 from ecgfed.core.evaluation.result import Scores
@@ -20,27 +20,28 @@ from ecgfed.tasks.progress import SILENT, ProgressReporter
 FILE_NAME = "held-out.json"
 
 
-@flat_options(ScoringOptions)
 def evaluate_held_out(
     run: Run | Path | str,
     *,
     cohort: Cohort | Path | str | None = None,
+    protocol: str = ScoringOptions.protocol,
+    leave_out: str = ScoringOptions.leave_out,
     workers: int | None = None,
     method: Passed = None,
     net: PassedNet = None,
     progress: ProgressReporter = SILENT,
-    **options: object,
 ) -> Scores:
     """Score the global model of a run on all beats of the patients held out, and write ``held-out.json`` beside it.
 
     Args:
         run: a run, its folder, or a folder of several seeds.
         cohort: its cohort, if it was moved.
+        protocol: as in ``ScoringOptions``.
+        leave_out: as in ``ScoringOptions``.
         workers: number of threads; default one per core.
         method: as in ``evaluate``.
         net: as in ``evaluate``.
         progress: receives progress, notes and warnings.
-        options: ``protocol`` and ``leave_out`` of ``ScoringOptions``; the others are of no effect.
 
     Returns:
         Scores with ``T_g`` and, as ``mean("T_p_global")``, the mean over patients.
@@ -55,7 +56,7 @@ def evaluate_held_out(
         >>> ecgfed.evaluate_held_out(run).results[0]["patients"]
         2
     """
-    scoring = merged(ScoringOptions, None, options, "evaluate_held_out")
+    merged(ScoringOptions, None, {"protocol": protocol, "leave_out": leave_out}, "evaluate_held_out")  # checks them
     runs = all_runs(run, method, progress, net)
     check_same(runs)
     results, draws = [], []
@@ -67,13 +68,13 @@ def evaluate_held_out(
                 single_run,
                 opened,
                 state,
-                protocol=scoring.protocol,
+                protocol=protocol,
                 workers=worker_count(workers),
-                leave_out=scoring.leave_out,
+                leave_out=leave_out,
                 draws=drawn,
             )
             about = {"run": str(single_run.path), "method": single_run.method.name, "modality": opened.modality}
-            result = {**about, "split": "held-out", "round": state.round, "leave_out": scoring.leave_out, **scores}
+            result = {**about, "split": "held-out", "round": state.round, "leave_out": leave_out, **scores}
             identity = {"run_identity": single_run.identity, "cohort_fingerprint": opened.fingerprint}
             write_json(single_run.path / FILE_NAME, {**identity, **result, "run": single_run.path.resolve().name})
         progress.note(f"Wrote {single_run.path / FILE_NAME}.")

@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.metrics import f1_score
+from support import Command, assert_refused
 
 import ecgfed
+from ecgfed import evaluate_held_out, prepare_demo, train
 from ecgfed.base.errors import CohortError, EcgfedError
 
 QUICK = {"method": "fedavg", "rounds": 2, "local_steps": 2, "workers": 1}
@@ -46,3 +48,18 @@ def test_nobody_left_out_is_refused(tmp_path: Path) -> None:
         ecgfed.evaluate_held_out(run)
     assert not (run.path / "held-out.json").exists()
     assert issubclass(CohortError, EcgfedError)
+
+
+@pytest.mark.parametrize("option", [("--split", "valid"), ("--no-local-models",), ("--all",), ("--metrics", "auroc")])
+def test_the_command_refuses_what_these_patients_do_not_have(
+    option: tuple[str, ...], ecgfed: Command, fedavg_run: Path
+) -> None:
+    assert_refused(ecgfed("evaluate", fedavg_run, "--held-out", *option), option[0], "--held-out")
+
+
+def test_the_command_prints_the_same_scores(ecgfed: Command, tmp_path: Path) -> None:
+    made = prepare_demo(tmp_path / "c", patients=4, minutes=1, holdout=["demo01", "demo02"], workers=1)
+    run = train(made, tmp_path / "run", **QUICK)
+    reply = ecgfed("evaluate", run.path, "--held-out", "--json")
+    assert json.loads(reply.out)["scores"] == evaluate_held_out(run).results[0]["scores"]
+    assert "2 patients" in " ".join(ecgfed("evaluate", run.path, "--held-out").out.split())

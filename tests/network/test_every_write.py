@@ -53,8 +53,8 @@ def left(made: Any) -> dict[str, str]:
             "audit.pub",
             "key",
             "key.pub",
-            "told.txt",
-            "figures.json",
+            "messages.txt",
+            "counts.json",
         )
         and file.suffix != ".lock"
         and not any(is_temporary(part) for part in (file, *file.parents))

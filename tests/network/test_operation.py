@@ -22,8 +22,8 @@ from ecgfed.network import preflight as module
 from ecgfed.network.certificates import make_certificates, make_site_key
 from ecgfed.network.launch import Address, free_port
 from ecgfed.network.metrics import METRICS, Health, reporting
-from ecgfed.network.preflight import Check, preflight
-from ecgfed.network.site_events import TOLD, figures
+from ecgfed.network.preflight import Check, preflight, read_body
+from ecgfed.network.site_events import MESSAGES, counts_of
 from ecgfed.network.site_loop import SiteLoop
 
 PORT = free_port()
@@ -87,8 +87,8 @@ def test_preflight_of_a_wrong_clock(
     monkeypatch.setattr(module, "datetime", Wrong)
     checks = checked(server, parts[0])
     assert failed(checks) == ["clock", "admission"]
-    assert held in checks["clock"].found
-    seconds = int(re.sub(r"\D", "", checks["clock"].found.partition(" s ")[0]))
+    assert held in checks["clock"].observed
+    seconds = int(re.sub(r"\D", "", checks["clock"].observed.partition(" s ")[0]))
     assert abs(seconds - 86400) < 10
 
 
@@ -101,7 +101,31 @@ def test_preflight_compares_classes_and_leads(server: Attacked, parts: list[Path
         (server.folder / "roster.json").unlink()
     assert failed(checks) == ["classes"]
     assert "N, V" in checks["classes"].fix
-    assert (checks["leads"].ok, "V5" in checks["leads"].found) == (None, True)
+    assert (checks["leads"].ok, "V5" in checks["leads"].observed) == (None, True)
+
+
+def test_an_answer_without_an_end_is_cut_off() -> None:
+    """A server that never stops sending takes no more than the bound and one part, and none of it is taken apart."""
+    parts = 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal parts
+        while True:
+            parts += 1
+            yield bytes(1 << 16)
+
+    body = read_body(httpx.Response(200, headers={"content-encoding": "gzip"}, stream=Endless(endless)))
+    assert (len(body), parts) == (17 << 16, 17)  # 1 MiB and one part more
+
+
+class Endless(httpx.SyncByteStream):
+    """A body whose parts come from a function."""
+
+    def __init__(self, parts: Callable[[], Iterator[bytes]]) -> None:
+        self.parts = parts
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self.parts()
 
 
 def test_preflight_on_the_command_line(
@@ -179,14 +203,14 @@ def test_a_site_s_console(server: Attacked, parts: list[Path], tmp_path: Path) -
 def test_a_site_reports_rounds_refusals_and_results(federation: Callable[..., Any]) -> None:
     made = federation("fedavg", rounds=2, local_steps=1, end=True)
     made.serve()
-    lines = (made.sites[0] / TOLD).read_text().splitlines()
+    lines = (made.sites[0] / MESSAGES).read_text().splitlines()
     wanted = ["registered", "run ", "round 1 of 2: training 2 patients", "round 1: answered", "round 2 of 2"]
     places = [next(place for place, line in enumerate(lines) if line.startswith(start)) for start in wanted]
     assert places == sorted(places)
     assert lines[-1].startswith("the result and the bundle are stored")
-    found = figures(made.sites[0])
+    found = counts_of(made.sites[0])
     assert (found["rounds"], found["results"], found["round"]) == (2, 1, 2)
-    at = datetime.fromisoformat(found["last_answer"])
+    at = datetime.fromtimestamp(found["last_answer"], UTC)
     assert abs((datetime.now(UTC) - at).total_seconds()) < 600
 
 
@@ -199,5 +223,5 @@ def test_a_site_reports_what_it_refuses(federation: Callable[..., Any]) -> None:
     (made.sites[0] / "site.json").write_text(json.dumps({**site, "most_rounds": 1}))
     with pytest.raises(NetworkError):
         made.serve()
-    assert "refused: the run exceeds the number of runs or rounds" in (made.sites[0] / TOLD).read_text()
-    assert figures(made.sites[0])["refusals"] == 1
+    assert "refused: the run exceeds the number of runs or rounds" in (made.sites[0] / MESSAGES).read_text()
+    assert counts_of(made.sites[0])["refusals"] == 1

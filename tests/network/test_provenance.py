@@ -19,7 +19,7 @@ from ecgfed.domain.cohort.writer import CohortWriter
 from ecgfed.exports.device.bundle import open_bundle
 from ecgfed.network.limits import SiteOptions
 from ecgfed.network.partition import _RECOMPUTED
-from ecgfed.network.site_events import TOLD
+from ecgfed.network.site_events import MESSAGES
 from ecgfed.network.site_folder import make_site
 from ecgfed.tasks.report_model import model_rows
 
@@ -87,7 +87,7 @@ def test_manifest_card_report_and_warnings(made: Any, parts: list[Path]) -> None
     leads = "the sites have different leads"
     assert any(leads in line and all(lead in line for lead in LEADS) for line in made.said)
     for site in made.sites:
-        told = (site / TOLD).read_text()
+        told = (site / MESSAGES).read_text()
         assert f"warning: {leads}: site 1 MLII; site 2 ECG1; site 3 V5" in told
         assert "different versions" not in told
 
@@ -110,7 +110,7 @@ def test_another_version_at_a_site(federation: Callable[..., Any]) -> None:
     made.grid.spoil = older
     made.serve()
     assert any("different versions of ecgfed" in line and "2 0.2" in line for line in made.said)
-    assert all("different versions of ecgfed" in (site / TOLD).read_text() for site in made.sites)
+    assert all("different versions of ecgfed" in (site / MESSAGES).read_text() for site in made.sites)
 
 
 @pytest.mark.parametrize(

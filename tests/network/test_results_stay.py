@@ -24,7 +24,7 @@ from ecgfed.network.errors import NetworkError, SiteError
 from ecgfed.network.limits import SiteOptions
 from ecgfed.network.roster import read_roster
 from ecgfed.network.server_run import run_spec_for
-from ecgfed.network.site_events import FIGURES, TOLD
+from ecgfed.network.site_events import COUNTS, MESSAGES
 from ecgfed.network.site_folder import make_site, open_site
 from ecgfed.network.site_results import result_folders
 from ecgfed.network.site_run import RoundRequest, SiteRun
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("at_once", "quick_end")
 def files_of(*folders: Path) -> dict[str, str]:
     """SHA-256 of every file in some folders."""
     files = [one for folder in folders for one in sorted(folder.rglob("*")) if one.is_file()]
-    return {str(one): sha256(one) for one in files if one.name not in (TOLD, FIGURES, "audit.jsonl")}
+    return {str(one): sha256(one) for one in files if one.name not in (MESSAGES, COUNTS, "audit.jsonl")}
 
 
 def same_sites(first: Any, second: Any) -> Any:

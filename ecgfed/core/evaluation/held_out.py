@@ -60,15 +60,15 @@ def evaluate_held_out(
     resampled = Resampled(len(scored))
     drawn = resampled.by_class(matrices)
     draws["accuracy",] = drawn["accuracy"]
-    found: dict[str, dict[str, float]] = {}
+    scores: dict[str, dict[str, float]] = {}
     for kind, convention, name in (("scores", "any", "macro_f1"), ("scores_truth", "truth", "macro_f1_truth")):
         f1 = [macro_f1(matrix, convention) for matrix in matrices]
-        found[kind] = {"T_g": macro_f1(together, convention), "T_p_global": float(np.mean(f1))}
+        scores[kind] = {"T_g": macro_f1(together, convention), "T_p_global": float(np.mean(f1))}
         draws |= {(kind, "T_g"): drawn[name], (kind, "T_p_global"): resampled.mean(f1)}
     draws |= {("per_class", "f1", name): drawn["f1"][:, i] for i, name in enumerate(cohort.classes)}
     of_scores = {path: interval(values) for path, values in draws.items()}
     return {
-        **found,
+        **scores,
         "accuracy": accuracy(together),
         "patients": len(scored),
         "beats": len(rows),

@@ -140,7 +140,7 @@ class _Session:
             problem = f"given with {param('dp_clip')}, whose epsilon is that of participants at random"
             raise OptionError("sampler", problem, "one of them", code="conflict")
         if own.sampler is not None and method.requirements.pooled:
-            problem = f"given for {method.name}, which pools all patients: there is no client to choose"
+            problem = f"with {method.name}, which pools all patients: there is no client to choose"
             raise OptionError("sampler", problem, action=f"leave {param('sampler')} out", code="conflict")
         #: the hooks that run; what is sent, and the card, are those of the method
         self.runs = with_meta_set(method, data, plan.seed)

@@ -90,7 +90,7 @@ class NetSource:
 
 
 def is_own(net: str | NetFactory | None) -> bool:
-    """Say whether a net is somebody's own code, and not a name of this package or the default."""
+    """Return whether a net is user code, and not a name of this package or the default."""
     return net is not None and not (isinstance(net, str) and not names_code(net))
 
 

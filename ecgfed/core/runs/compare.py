@@ -244,7 +244,7 @@ def _with_p_values(
     rows: list[tuple[ComparedPatients, PairedPatients]], sides: list[_Side]
 ) -> tuple[ComparedPatients, ...]:
     """Add interval, p value and its correction for all rows."""
-    found = []
+    with_intervals = []
     for row, pair in rows:
         tables = [sides[0].each_f1(pair.model), sides[pair.run].each_f1(pair.model)]
         names = [name for name, _, _ in pair.scores]
@@ -254,10 +254,10 @@ def _with_p_values(
             for of, side in zip(tables, (sides[0], sides[pair.run]), strict=True)
         )
         ends = interval(after - before) if len(names) > 1 else None
-        found.append(replace(row, interval=ends, p_value=paired_p(means) if len(names) > 1 else None))
-    tested = [row.p_value for row in found if row.p_value is not None]
+        with_intervals.append(replace(row, interval=ends, p_value=paired_p(means) if len(names) > 1 else None))
+    tested = [row.p_value for row in with_intervals if row.p_value is not None]
     corrected = iter(holm(tested))
-    return tuple(row if row.p_value is None else replace(row, corrected_p=next(corrected)) for row in found)
+    return tuple(row if row.p_value is None else replace(row, corrected_p=next(corrected)) for row in with_intervals)
 
 
 def _pairs(sides: list[_Side]) -> list[PairedPatients]:

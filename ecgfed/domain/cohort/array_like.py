@@ -29,14 +29,14 @@ def as_array(values: object, name: str) -> NDArray[Any]:
     _check_kind(values, name)
     try:
         if isinstance(values, list | tuple) and values and not isinstance(values[0], int | float | str):
-            return _stacked([_one(value) for value in values], name)
-        array = _one(values)
+            return _stacked([_as_numpy(value) for value in values], name)
+        array = _as_numpy(values)
     except (ValueError, TypeError, RuntimeError) as problem:
         raise OptionError(
             param(name), f"cannot be made one array ({problem!s:.120})", "values of one shape"
         ) from problem
     if array.dtype.kind == "O" and array.ndim == 1 and len(array) and np.ndim(array[0]):
-        return _stacked([_one(value) for value in array], name)
+        return _stacked([_as_numpy(value) for value in array], name)
     return array
 
 
@@ -60,7 +60,7 @@ def _check_kind(values: object, name: str) -> None:
         raise OptionError(where, problem, "a value everywhere", "fill them, or leave these examples out")
 
 
-def _one(value: Any) -> NDArray[Any]:
+def _as_numpy(value: Any) -> NDArray[Any]:
     """Return one array; of a tensor also where it takes a gradient, is on a GPU, or of a type that NumPy lacks."""
     if hasattr(value, "detach") and hasattr(value, "cpu"):
         value = value.detach().cpu()

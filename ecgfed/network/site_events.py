@@ -40,7 +40,9 @@ def add_message(folder: Path, line: str) -> None:
 
 
 def counts_of(folder: Path) -> dict[str, Any]:
-    """Return the site's counts of ``rounds``, ``refusals`` and ``results``, the last ``round`` and ``run``, and ``last_answer``, POSIX seconds."""
+    """Return the site's counts: ``rounds``, ``refusals`` and ``results`` so far, and of the last answer ``round``, ``run``
+    and ``last_answer``, its time in POSIX seconds.
+    """
     try:
         values = read_json(folder / COUNTS, StorageError) if (folder / COUNTS).is_file() else {}
     except StorageError:  # counted anew rather than ending an answer

@@ -67,20 +67,19 @@ def evaluate_command(
 
     output = Output(json_output=json_output, quiet=quiet)
     with output.reporter() as progress:
-        options: dict[str, Any] = {
-            "cohort": cohort_path,
-            "protocol": protocol,
-            "leave_out": leave_out,
-            "method": method,
-        }
-        options |= {"net": net, "workers": workers, "progress": progress}
+        options: dict[str, Any] = {"cohort": cohort_path, "protocol": protocol, "leave_out": leave_out}
+        options |= {"method": method, "net": net, "workers": workers, "progress": progress}
         if held_out:
-            of_all_patients = {
-                **{"--split": split != "test", "--no-local-models": not local, "--personal": personal is not None},
-                **{"--metrics": metrics is not None, "--all": every_table, "--out": out is not None},
+            passed = {
+                "--split": split != "test",
+                "--no-local-models": not local,
+                "--personal": personal is not None,
+                "--metrics": metrics is not None,
+                "--all": every_table,
+                "--out": out is not None,
                 "--overwrite": overwrite,
             }
-            if conflicts := [name for name, passed in of_all_patients.items() if passed]:
+            if conflicts := [name for name, is_passed in passed.items() if is_passed]:
                 expected = "one of the two: patients held out have no splits and no models of their own"
                 raise OptionError(conflicts[0], "with --held-out", expected, "leave one of them out", code="conflict")
             scores = evaluate_held_out(run_path, **options)

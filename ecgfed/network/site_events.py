@@ -40,8 +40,9 @@ def add_message(folder: Path, line: str) -> None:
 
 
 def counts_of(folder: Path) -> dict[str, Any]:
-    """Return the site's counts: ``rounds``, ``refusals`` and ``results`` so far, and of the last answer ``round``, ``run``
-    and ``last_answer``, its time in POSIX seconds.
+    """Return counts of ``rounds``, ``refusals`` and ``results``, and the last answer.
+
+    The last answer is ``round``, ``run`` and ``last_answer``, its time in POSIX seconds.
     """
     try:
         values = read_json(folder / COUNTS, StorageError) if (folder / COUNTS).is_file() else {}

@@ -1,5 +1,6 @@
 """Counts of what the server refused: written by the SuperLink, read for the console and for metrics."""
 
+import asyncio
 import json
 import time
 from collections import Counter
@@ -27,24 +28,26 @@ REASONS = {
 
 
 class Refusals:
-    """Counts refusals, and writes the counts now and then.
+    """Counts refusals, and writes the counts at most every ``WRITE_S`` seconds, the last of a burst included.
 
     Args:
         folder: the server's folder.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.file, self.counts, self._written = folder / FILE_NAME, Counter[str](), 0.0
+        self.file, self.counts = folder / FILE_NAME, Counter[str]()
+        self._written, self._is_scheduled = -WRITE_S, False
 
     def add(self, reason: str) -> None:
-        """Count a refusal."""
+        """Count a refusal; called on an event loop, which writes the counts."""
         self.counts[reason] += 1
-        if time.monotonic() - self._written >= WRITE_S:
-            self.write()
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_later(self._written + WRITE_S - time.monotonic(), self.write)
 
     def write(self) -> None:
         """Write the counts; a full disk loses them and nothing else."""
-        self._written = time.monotonic()
+        self._written, self._is_scheduled = time.monotonic(), False
         with suppress(StorageError):
             write_json(self.file, dict(self.counts))
 

@@ -379,9 +379,19 @@ def mean_of(values: Iterable[float | None]) -> str:
     return f"{statistics.fmean(there):.3f}" if there else "-"
 
 
-def interval(found: dict[str, float]) -> str:
+def interval(difference: dict[str, float]) -> str:
     """Return a difference with its interval, ``+0.033 (-0.007 to +0.077)``."""
-    return f"{found['mean']:+.3f} ({found['low']:+.3f} to {found['high']:+.3f})"
+    return f"{difference['mean']:+.3f} ({difference['low']:+.3f} to {difference['high']:+.3f})"
+
+
+def with_interval(value: dict[str, float]) -> str:
+    """Return a score with its interval, ``0.895 (0.861 to 0.925)``."""
+    return f"{value['mean']:.3f} ({value['low']:.3f} to {value['high']:.3f})"
+
+
+def folded(summary: str, lines: Sequence[str]) -> list[str]:
+    """Return the lines of a section that a reader unfolds; it renders on GitHub and in the site alike."""
+    return ['<details markdown="1">', f"<summary>{summary}</summary>", "", *lines, "", "</details>", ""]
 
 
 def spread_of(values: Sequence[float]) -> dict[str, float | None]:

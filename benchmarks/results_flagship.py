@@ -1,8 +1,8 @@
-"""The results page's section on the flagship."""
+"""The results page's section on global and personal models, from ``flagship/results.json`` and ``seconds.json``."""
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,162 +13,212 @@ from common import (
     OF_LONGER,
     WITH_SIXTY,
     bootstrap,
+    folded,
     interval,
     mean_of,
     results_of,
     table,
+    with_interval,
     worst_tenth,
 )
 from numpy.typing import NDArray
-from results_table1 import IN_TRUTH, SCORES
+from results_table1 import SCORES, TRUE_CLASSES
 
-#: Who is measured in the flagship's benchmark.
+#: The methods of the flagship benchmark.
 FLAGSHIPS = ("FedGate", "GRP-FED", "FedAvg", "Local", "FedGate, windows alone", *WITH_SIXTY)
-#: Trainings whose global models other personal answers are made from, and how the names of those begin.
+#: The trainings whose global models other personal models are derived from, and the prefix of those.
 GATES = {"FedGate": OF_ITS_MODEL, LONGER: OF_LONGER}
-Chosen = NDArray[np.int64]
+#: The rows of the main table: name of the runs, label, passes.
+MAIN_ROWS = (
+    ("FedGate", "FedGate (default)", 20),
+    (OF_ITS_MODEL + "finetune", "its global model, fine-tuned by each patient", 20),
+    (OF_ITS_MODEL + "head", "its global model, a linear head for each patient", 20),
+    (OF_ITS_MODEL + "unchanged", "its global model for everybody", 20),
+    ("GRP-FED", "GRP-FED", 20),
+    ("FedAvg", "FedAvg, restricted to the patient's classes", 20),
+    ("Local", "each patient alone", 20),
+    (LONGER, "FedGate", 60),
+    (OF_LONGER + "finetune", "its global model, fine-tuned by each patient", 60),
+    (OF_LONGER + "probe", "the same, the head first (`probe`)", 60),
+    (LONGER_GRP, "GRP-FED", 60),
+)
+Indices = NDArray[np.int64]
 Scores = NDArray[np.float64]
-#: A global model of this T_g was the goal.
-ENOUGH = 0.86
+Runs = Sequence[dict[str, Any]]
+#: The goal for the global model's T_g.
+GOAL = 0.86
 
 
-def of_seeds(values: Sequence[float]) -> str:
-    """``.934 (.930 to .938)``: the mean, and the least and the largest."""
+def with_range(values: Sequence[float]) -> str:
+    """``.934 (.930 to .938)``: the mean, the smallest and the largest."""
     return f"{mean_of(values)} ({min(values):.3f} to {max(values):.3f})"
 
 
 def passes_to(run: dict[str, Any], score: float) -> float:
-    """After how many passes T_g on validation beats first reached a score; infinite where never."""
+    """The number of passes after which T_g on validation beats first reaches a score; infinite if it never does."""
     return next((passes for passes, reached in run["curve"] if reached >= score), math.inf)
 
 
 def passes_until(passes: Sequence[float]) -> str:
-    """``8.8``: the mean over seeds, ``12.7 (1 of 3)`` where others never came so far, or ``never``."""
-    there = [one for one in passes if math.isfinite(one)]
-    if not there:
+    """``8.8``: the mean over seeds; ``12.7 (1 of 3)`` if some seeds never reach the goal; ``never``."""
+    finite = [value for value in passes if math.isfinite(value)]
+    if not finite:
         return "never"
-    return f"{statistics.fmean(there):.1f}" + (f" ({len(there)} of {len(passes)})" if len(there) < len(passes) else "")
+    return f"{statistics.fmean(finite):.1f}" + (
+        f" ({len(finite)} of {len(passes)})" if len(finite) < len(passes) else ""
+    )
 
 
-def flagship(found: dict[str, Any]) -> list[str]:
-    """The flagship beside GRP-FED, FedAvg and each patient alone."""
-    afterwards = tuple(GATES.values())
-    rows, methods = [], {name: runs for name, runs in found["methods"].items() if not name.startswith(afterwards)}
-    for name, runs in methods.items():
-        cells = [of_seeds([run["test"][key] for run in runs]) for key in SCORES]
-        worst = of_seeds([run["test_worst_tenth"] for run in runs])
-        # asked every third pass of 60, and the server's step falls more slowly: no number to stand beside the others
-        until = "" if name in WITH_SIXTY else passes_until([passes_to(run, ENOUGH) for run in runs])
-        rows.append((name, *cells, worst, until))
-    columns = ("method", *SCORES, "worst tenth", f"passes until T_g {ENOUGH:.2f}")
-    seeds = len(next(iter(found["methods"].values())))
-    said = (
-        f"20 passes unless it says 60, {seeds} seeds, mean and range; each method as `ecgfed train --method` runs it"
-        " with nothing else\nsaid, but for Local (`--set lr=0.005`); FedGate is what runs without `--method`. FedAvg"
-        " answers for a patient with that\npatient's classes alone (`--personal masked`). Windows alone means"
-        " without RR intervals, as in the papers.\nThe last column is on validation beats; in brackets, of how many"
-        " seeds. The gate and FedGate's weights were changed after\ntest scores had been read"
-        " ([0042](decisions/0042-fedgate.md), [0054](decisions/0054-equal-weights.md)). A seed changes the training"
-        " alone,\nthe test beats are the same for all, so no seed is clean of that. The 60 passes were tried because"
-        " Table 1's (below) were so\nmuch better on test beats, and seed 0's validation beats agreed"
-        " ([0042](decisions/0042-fedgate.md)); nothing was chosen anew\nfor them."
+def flagship(results: dict[str, Any]) -> list[str]:
+    """Global and personal models: one table, the other tables folded."""
+    methods = results["methods"]
+    seeds = len(next(iter(methods.values())))
+    about = (
+        f"Means of {seeds} seeds on the test beats of one random split. Intervals of T_p are 95% bootstrap intervals"
+        f" over patients and\nseeds; with {seeds} seeds they are somewhat too narrow. The last column is paired: the"
+        " same beats, patients and seeds. An interval\nthat contains 0 shows no difference. Each method is trained as"
+        " `ecgfed train --method NAME` does without further options, except\nLocal (`--set lr=0.005`). FedGate's gate"
+        " and weights were changed after some test scores had been read\n([0042](decisions/0042-fedgate.md),"
+        " [0054](decisions/0054-equal-weights.md)), and 60 passes were tried because of test scores of Table 1."
     )
     missing = "; ".join(name for name in FLAGSHIPS if name not in methods)
-    truth = [
-        (name, *(of_seeds([run["test_truth"][key] for run in runs]) for key in SCORES))
-        for name, runs in methods.items()
+    return [
+        *main_table(methods),
+        "",
+        about,
+        "",
+        *folded("All scores, with their ranges over seeds", all_scores(methods)),
+        *(line for gate in GATES for line in derived_models(methods, gate)),
+        *(line for gate in GATES for line in differences(methods, gate)),
+        *seconds(),
+        *(["", f"Not measured yet: {missing}."] if missing else []),
     ]
-    lines = [said, "", *table(columns, rows), "", IN_TRUTH, "", *table(("method", *SCORES), truth)]
-    for gate in GATES:
-        lines += [*simple_answers(found["methods"], gate), *leads(found["methods"], gate)]
-    lines += seconds()
-    return [*lines, *(["", f"Still to be measured beside it: {missing}."] if missing else [])]
 
 
-def simple_answers(methods: dict[str, Any], gate: str = "FedGate") -> list[str]:
-    """Personal answers made afterwards from the same global models as FedGate's, beside its own."""
-    begin = GATES[gate]
-    simple = {name.removeprefix(begin): runs for name, runs in methods.items() if name.startswith(begin)}
-    if not simple or gate not in methods:
+def main_table(methods: dict[str, Runs]) -> list[str]:
+    """The table that answers the section's question; nothing until all of its rows are measured."""
+    if not {name for name, *_ in MAIN_ROWS} <= methods.keys():
+        return []
+    rows = []
+    for name, label, passes in MAIN_ROWS:
+        runs, gate = methods[name], "FedGate" if passes == 20 else LONGER
+        rows.append(
+            (
+                label,
+                passes,
+                f"{statistics.fmean(run['test']['T_g'] for run in runs):.3f}",
+                with_interval(over_patients(runs, _mean)),
+                f"{statistics.fmean(run['test_truth']['T_p'] for run in runs):.3f}",
+                f"{statistics.fmean(run['test']['T_r'] for run in runs):.3f}",
+                f"{statistics.fmean(run['test_worst_tenth'] for run in runs):.3f}",
+                "" if name == gate else interval(over_patients(methods[gate], _mean, minus=runs)),
+            )
+        )
+    columns = ("model", "passes", "T_g", "T_p", "T_p, true classes", "T_r", "worst tenth", "T_p: FedGate minus this")
+    return table(columns, rows)
+
+
+def _mean(scores: Scores) -> float:
+    return float(scores.mean())
+
+
+def _worst(scores: Scores) -> float:
+    return float(worst_tenth(scores).mean())
+
+
+def over_patients(runs: Runs, statistic: Callable[[Scores], float], minus: Runs | None = None) -> dict[str, float]:
+    """A statistic of T_p (seeds, patients) and its 95% interval; of the difference if ``minus`` is given."""
+    patients = sorted(runs[0]["patients"])
+    ours, *theirs = (
+        np.array([[run["patients"][patient] for patient in patients] for run in some])
+        for some in (runs, minus)
+        if some is not None
+    )
+
+    def resampled(seeds: Indices, chosen: Indices) -> float:
+        drawn = np.ix_(seeds, chosen)
+        return statistic(ours[drawn]) - sum(statistic(other[drawn]) for other in theirs)
+
+    return bootstrap(resampled, len(ours), len(patients))
+
+
+def all_scores(methods: dict[str, Runs]) -> list[str]:
+    """Every method in both conventions, and the passes until the goal."""
+    derived = tuple(GATES.values())
+    trained = {name: runs for name, runs in methods.items() if not name.startswith(derived)}
+    rows = []
+    for name, runs in trained.items():
+        cells = [with_range([run["test"][key] for run in runs]) for key in SCORES]
+        worst = with_range([run["test_worst_tenth"] for run in runs])
+        # runs of 60 passes are validated every third pass, and their server step falls more slowly: not comparable
+        until = "" if name in WITH_SIXTY else passes_until([passes_to(run, GOAL) for run in runs])
+        rows.append((name, *cells, worst, until))
+    truth = [
+        (name, *(with_range([run["test_truth"][key] for run in runs]) for key in SCORES))
+        for name, runs in trained.items()
+    ]
+    columns = ("method", *SCORES, "worst tenth", f"passes until T_g {GOAL:.2f}")
+    about = (
+        "*Windows alone*: without RR intervals, as in the papers. The last column is on validation beats; in brackets,"
+        " how many seeds reach it."
+    )
+    return [about, "", *table(columns, rows), "", TRUE_CLASSES, "", *table(("method", *SCORES), truth)]
+
+
+def derived_models(methods: dict[str, Runs], gate: str = "FedGate") -> list[str]:
+    """Personal models that are derived from the global models of FedGate's runs, beside its own."""
+    prefix = GATES[gate]
+    derived = {name.removeprefix(prefix): runs for name, runs in methods.items() if name.startswith(prefix)}
+    if not derived or gate not in methods:
         return []
     rows = [
         (
             name,
-            *(of_seeds([run["test"][key] for run in runs]) for key in SCORES[1:]),
-            of_seeds([run["test_worst_tenth"] for run in runs]),
-            *(of_seeds([run["test_truth"][key] for run in runs]) for key in ("T_p", "T_l")),
+            *(with_range([run["test"][key] for run in runs]) for key in SCORES[1:]),
+            with_range([run["test_worst_tenth"] for run in runs]),
+            *(with_range([run["test_truth"][key] for run in runs]) for key in ("T_p", "T_l")),
         )
-        for name, runs in {**simple, f"gated ({gate})": methods[gate]}.items()
+        for name, runs in {**derived, f"gated ({gate})": methods[gate]}.items()
     ]
-    said = (
-        f"From the same global models as {gate}, without any federation of something personal"
-        " ([what each is](training.md#scores)):"
-    )
-    return ["", said, "", *table(("personal answer", *SCORES[1:], "worst tenth", "T_p in truth", "T_l in truth"), rows)]
+    columns = ("personal model", *SCORES[1:], "worst tenth", "T_p, true classes", "T_l, true classes")
+    about = "No personal part is federated here; the names are those of [`--personal`](training.md#scores)."
+    return folded(f"Personal models derived from the global models of {gate}", [about, "", *table(columns, rows)])
 
 
-def leads(methods: dict[str, Any], gate: str = "FedGate") -> list[str]:
-    """By how much FedGate is ahead of every other answer with the same beats, with intervals."""
-    mine, begin = methods.get(gate), GATES[gate]
-    # what had 20 passes, apart from FedGate itself, is no peer of the 60
-    peers = ("FedGate", LONGER_GRP) if gate == LONGER else [one for one in FLAGSHIPS if one not in WITH_SIXTY]
+def differences(methods: dict[str, Runs], gate: str = "FedGate") -> list[str]:
+    """FedGate minus every other model on the same beats, with 95% intervals."""
+    own, prefix = methods.get(gate), GATES[gate]
+    # models of 20 passes, apart from FedGate itself, are not compared with those of 60
+    peers = ("FedGate", LONGER_GRP) if gate == LONGER else [name for name in FLAGSHIPS if name not in WITH_SIXTY]
     others = {
-        name: runs for name, runs in methods.items() if name != gate and (name in peers or name.startswith(begin))
+        name: runs for name, runs in methods.items() if name != gate and (name in peers or name.startswith(prefix))
     }
-    if not mine or not others or not all("patients" in run for runs in (mine, *others.values()) for run in runs):
+    if not own or not others or not all("patients" in run for runs in (own, *others.values()) for run in runs):
         return []
-    patients, seeds = sorted(mine[0]["patients"]), len(mine)
-    ours = np.array([[run["patients"][name] for name in patients] for run in mine])
-    rows = []
-    for name, runs in others.items():
-        if len(runs) != seeds:
-            continue
-        theirs = np.array([[run["patients"][patient] for patient in patients] for run in runs])
-
-        def mean(of: Chosen, who: Chosen, theirs: Scores = theirs) -> float:
-            drawn = np.ix_(of, who)
-            return float((ours[drawn] - theirs[drawn]).mean())
-
-        def worst(of: Chosen, who: Chosen, theirs: Scores = theirs) -> float:
-            drawn = np.ix_(of, who)
-            return float((worst_tenth(ours[drawn]) - worst_tenth(theirs[drawn])).mean())
-
-        rows.append(
-            (name.removeprefix(GATES[gate]), *(interval(bootstrap(one, seeds, len(patients))) for one in (mean, worst)))
+    rows = [
+        (
+            name.removeprefix(prefix),
+            *(interval(over_patients(own, statistic, minus=runs)) for statistic in (_mean, _worst)),
         )
-    said = (
-        "Its T_p and worst tenth less the others' on the same beats, with 95% intervals over patients and seeds."
-        " One that holds 0\ntells no difference. Of three seeds the seeds' part is too narrow: close to 0, read it as"
-        " undecided. All are of this one\nsplit of the beats."
-    )
-    return ["", said, "", *table(("less", "T_p", "worst tenth"), rows)]
+        for name, runs in others.items()
+        if len(runs) == len(own)
+    ]
+    return folded(f"{gate} minus each other model", table((f"{gate} minus", "T_p", "worst tenth"), rows))
 
 
 def seconds() -> list[str]:
-    """How long a global model of ``ENOUGH`` takes, where that has been timed."""
-    found, sixty = results_of("flagship", "seconds.json"), results_of("grp_fed")
-    if found is None or sixty is None:
+    """The time to a global model that reaches ``GOAL``, if it has been measured."""
+    timed, earlier = results_of("flagship", "seconds.json"), results_of("grp_fed")
+    if timed is None or earlier is None:
         return []
-    now, before, local = found["fed_gate_s"], found["before_s"], found["before_with_local_s"]
-    earlier_t_g = [row["test"]["T_g"] for row in sixty["rows"] if row["name"] == "grp"]
-    scores = " and ".join(f"{value:.2f}" for value in earlier_t_g)
-    earlier = f"[{scores}](whole-path.md#how-good-it-gets)"
-    alone = (results_of("flagship") or {"methods": {}})["methods"].get("FedGate, windows alone")
-    same = ""
-    if alone:
-        whole = alone[0]["rounds"] * found["round_s"]["FedGate"]
-        reached = statistics.fmean(run["test"]["T_g"] for run in alone)
-        same = (
-            f" On the same input, windows alone, all 20 passes of FedGate\ntake {whole:.0f} s and give T_g"
-            f" {reached:.2f} on test beats (mean of three seeds): {before / whole:.1f} times as fast."
-        )
-    said = (
-        "Seconds of training on two cores. The recipe of before, 60 passes of batches of 64 without RR intervals, takes"
-        f" {before:.0f} s for\nits global model, {local:.0f} s with GRP-FED's local extractors, and has T_g {earlier}"
-        f" on test beats.{same}\nWith RR intervals its T_g first is {ENOUGH:.2f} on validation beats after"
-        f" {statistics.fmean(now):.0f} s ({min(now):.0f} to {max(now):.0f}, three seeds), {found['times_as_fast']:.1f}"
-        " times as fast as all of\nthat recipe: so long until it is good enough, beside a whole training. That is the"
-        " doing of batches of 16 and RR intervals,\nnot of FedGate: GRP-FED and FedAvg need no more passes (above)"
-        f" (`{found['command']}`)."
+    now = timed["fed_gate_s"]
+    earlier_t_g = " and ".join(f"{row['test']['T_g']:.2f}" for row in earlier["rows"] if row["name"] == "grp")
+    about = (
+        f"On two cores FedGate first reaches T_g {GOAL:.2f} on validation beats after {statistics.fmean(now):.0f} s"
+        f" ({min(now):.0f} to {max(now):.0f}, three seeds). The earlier recipe (60 passes,\nbatches of 64, no RR"
+        f" intervals) takes {timed['before_s']:.0f} s for its global model and"
+        f" {timed['before_with_local_s']:.0f} s with GRP-FED's local extractors; its T_g on test beats is"
+        f" [{earlier_t_g}](whole-path.md#how-good-it-gets).\nThe gain comes from batches of 16 and RR intervals, not"
+        f" from FedGate: GRP-FED and FedAvg need no more passes (`{timed['command']}`)."
     )
-    return ["", said]
+    return folded("Time to a good global model", [about])

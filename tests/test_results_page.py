@@ -41,11 +41,10 @@ def test_the_flagships_row_by_hand(results_flagship: ModuleType) -> None:
     four = "0.850 (0.800 to 0.900) | " * 4
     assert f"| FedGate | {four}0.425 (0.400 to 0.450) | 1.5 |" in lines
     assert any(line.startswith("| Local |") and line.endswith("| never |") for line in lines)
-    in_truth = lines[lines.index(results_flagship.IN_TRUTH) :]
+    in_truth = lines[lines.index(results_flagship.TRUE_CLASSES) :]
     assert "| FedGate" + " | 0.450 (0.400 to 0.500)" * 4 + " |" in in_truth
-    last = "GRP-FED; FedAvg; FedGate, windows alone; FedGate, 60 passes; GRP-FED, 60 passes"
-    assert lines[-1] == f"Still to be measured beside it: {last}."
-    assert "2 seeds" in lines[0]
+    missing = "GRP-FED; FedAvg; FedGate, windows alone; FedGate, 60 passes; GRP-FED, 60 passes"
+    assert lines[-1] == f"Not measured yet: {missing}."
 
 
 def test_a_goal_that_some_seeds_never_reach(results_flagship: ModuleType) -> None:
@@ -54,20 +53,20 @@ def test_a_goal_that_some_seeds_never_reach(results_flagship: ModuleType) -> Non
     assert results_flagship.passes_until([float("inf")] * 2) == "never"
 
 
-def test_a_lead_that_all_patients_share_has_no_spread(results_flagship: ModuleType) -> None:
+def test_a_difference_that_all_patients_share_has_no_spread(results_flagship: ModuleType) -> None:
     def runs(lead: float) -> list[dict[str, object]]:
         return [{"patients": {f"p{i}": i / 20 + seed / 100 + lead for i in range(10)}} for seed in range(3)]
 
     methods = {"FedGate": runs(0.1), "GRP-FED": runs(0.0), "Local": runs(0.25)}
-    lines = results_flagship.leads(methods)
-    assert lines[-2:] == [
+    lines = results_flagship.differences(methods)
+    assert [line for line in lines if "0.1" in line] == [
         "| GRP-FED | +0.100 (+0.100 to +0.100) | +0.100 (+0.100 to +0.100) |",
         "| Local | -0.150 (-0.150 to -0.150) | -0.150 (-0.150 to -0.150) |",
     ]
-    assert results_flagship.leads({"FedGate": runs(0.1)}) == []
+    assert results_flagship.differences({"FedGate": runs(0.1)}) == []
     uneven = [{"patients": {"a": 0.0, "b": 1.0}}]
-    told = results_flagship.leads({"FedGate": uneven, "Local": [{"patients": {"a": 1.0, "b": 0.0}}]})[-1]
-    assert told == "| Local | +0.000 (-1.000 to +1.000) | +0.000 (-1.000 to +1.000) |"
+    rows = results_flagship.differences({"FedGate": uneven, "Local": [{"patients": {"a": 1.0, "b": 0.0}}]})
+    assert "| Local | +0.000 (-1.000 to +1.000) | +0.000 (-1.000 to +1.000) |" in rows
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +79,6 @@ def test_a_row_of_one_seed_has_no_deviation(results_table1: ModuleType) -> None:
     scores = dict.fromkeys(results_table1.SCORES, 0.5)
     one = [{"scores": scores, "scores_truth": {"T_l": 0.75, **scores}, "personal_f1": {"worst_decile": 0.25}}]
     assert run.spread(one)["scores"]["T_g"] == {"mean": 0.5, "sd": None}
-    lines = results_table1.of_stage([{"name": "FedGate", "paper": None, **run.spread(one)}])
-    assert lines[2] == "| FedGate | 1 | 0.500 | 0.500 | 0.500 | 0.500 | 0.250 |"
-    assert lines[-1] == "| FedGate | 0.500 | 0.500 | 0.500 | 0.500 |"
+    main, truth = results_table1.of_stage([{"name": "FedGate", "paper": None, **run.spread(one)}])
+    assert main[2] == "| FedGate | 1 | 0.500 | 0.500 | 0.500 | 0.500 | 0.250 |"
+    assert truth[-1] == "| FedGate | 0.500 | 0.500 | 0.500 | 0.500 |"

@@ -63,7 +63,8 @@ def fairness(results: dict[str, Any]) -> list[str]:
     about = (
         "Macro-F1 of the *global* model on each patient's test beats; the worst tenth is of this score. The largest"
         " loss is that of a\nclient's training batches. Differences from uniform weights with 95% intervals: of the"
-        " worst tenth and the standard deviation over\npatients and seeds, of T_g and the losses over seeds (Student's t)."
+        " worst tenth and the standard\ndeviation over patients and seeds, of T_g and the losses over seeds"
+        " (Student's t)."
     )
     lines, others = [about, ""], []
     rows = [

@@ -4,6 +4,7 @@
 """
 
 import re
+import statistics
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import numpy as np
-from common import folded, interval, mean_of, results_of, table, worst_tenth
+from common import OF_ITS_MODEL, folded, interval, mean_of, results_of, table, worst_tenth
 from results_choice import choices, not_supported
 from results_cifar import cifar
 from results_fed_rod import fed_rod
@@ -44,6 +45,14 @@ patients who take part; [later minutes](#do-the-results-hold-for-later-minutes) 
 FRONTIER = (
     "![T_p against T_r of every method and personal model: models of one patient alone lie at the top left, models"
     " derived from a global one to the right](images/results-frontier.svg)"
+)
+
+THREE_WAYS = (
+    "![Macro-F1 of three models on the patient's own beats: alone {}, together {}, personal {}; and on all patients'"
+    " beats: alone {}, together {}, personal {}](images/three-ways/three-ways.svg)",
+    "",
+    "A model of one patient serves that patient's usual beats well and recognises no others.",
+    "The personal model comes close to the better model on both sides.",
 )
 
 COMMANDS = """## About the commands
@@ -162,6 +171,16 @@ ELSEWHERE = """
 """
 
 
+def pictures() -> list[str]:
+    """The page's pictures with their alternative text."""
+    methods = (results_of("flagship") or {})["methods"]
+    three = ("Local", OF_ITS_MODEL + "unchanged", "FedGate")
+    scores = [
+        f"{statistics.fmean(run['test'][key] for run in methods[name]):.2f}" for key in ("T_p", "T_r") for name in three
+    ]
+    return [THREE_WAYS[0].format(*scores), *THREE_WAYS[1:], "", FRONTIER]
+
+
 def page() -> str:
     """The page that the results files give: first what is measured, last what is not."""
     lines, missing = [], []
@@ -174,7 +193,7 @@ def page() -> str:
             lines += ["", f"## {title}", "", *command, *text]
     head = [HEAD.rstrip()]
     if chosen := choices():
-        head += ["", "## What to use when", "", *chosen, "", FRONTIER]
+        head += ["", "## What to use when", "", *chosen, "", *pictures()]
     head += ["", SCORES.rstrip()]
     if claims := not_supported():
         lines += ["", "## What is not supported", "", *claims]

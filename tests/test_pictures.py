@@ -25,6 +25,7 @@ SHOWN_ON = {
     "round-bytes": "hospitals.md",
     "scored": "what-is-scored.md",
     "stream": "stream.md",
+    "three-ways": "results.md",
 }
 #: A photograph of a page; the others are drawn.
 PHOTOGRAPH = "label-page"

@@ -101,11 +101,10 @@ def lines_of(
     bundle: Bundle, work: Work, requests: Sequence[BatchRequest], executor: Executor | None, progress: ProgressReporter
 ) -> Iterator[dict[str, Any]]:
     """Yield the line of each recording, or ``problem`` and its like, in order."""
-    texts: dict[str, str] = {}
     if executor is None:
         for request in requests:
             try:
-                yield _shared(work(bundle, request, progress), texts)
+                yield work(bundle, request, progress)
             except EcgfedError as problem:
                 yield problem.as_json()
         return
@@ -114,13 +113,4 @@ def lines_of(
     tasks = ((file, work, request) for request in placed)
     for line, messages in in_order(executor, _elsewhere, tasks, parameters=vars(work.how)):
         messages.report(progress)
-        yield _shared(line, texts)
-
-
-def _shared(value: Any, texts: dict[str, str]) -> Any:
-    """Return a JSON value that shares names and texts with earlier ones: each unpickled line has its own, 4 kB."""
-    if isinstance(value, str):
-        return texts.get(value, value)
-    if isinstance(value, dict):
-        return {texts.setdefault(name, name): _shared(entry, texts) for name, entry in value.items()}
-    return [_shared(entry, texts) for entry in value] if isinstance(value, list) else value
+        yield line

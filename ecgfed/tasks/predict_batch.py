@@ -3,7 +3,7 @@
 import html
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from ecgfed.domain.cohort.folder import doubled, not_utf8, recordings_and_not_re
 from ecgfed.domain.record.reader import record_path
 from ecgfed.domain.record.recording import ReadOptions
 from ecgfed.exports.device.bundle import Bundle
+from ecgfed.tasks.batch_entries import StoredEntries
 from ecgfed.tasks.batch_state import BatchState, call_of
 from ecgfed.tasks.batch_work import BatchRequest, Work, lines_of
 from ecgfed.tasks.predict import ENDINGS, opened_bundle
@@ -47,13 +48,14 @@ class Batch:
     Attributes:
         completed: JSON-ready, for each classified recording: its metadata, ``file`` (the recording, relative to its
             folder), ``beats``, ``counts``, ``poor_quality_beats``,
-            ``uncertain_beats``, ``far_beats``, ``uncertain_counts``, ``far_counts``, ``grave_warnings``, ``files``.
+            ``uncertain_beats``, ``far_beats``, ``uncertain_counts``, ``far_counts``, ``grave_warnings``, ``files``;
+            on the disk and read at each access, so that memory does not grow with the number of recordings.
         failed: ``file``, ``problem``, ``code`` and, if there is one, ``parameter`` of each other recording.
         classes: classes of the bundle.
         summary: path of the summary file; it is not written where no recording was completed.
     """
 
-    completed: tuple[dict[str, Any], ...]
+    completed: Sequence[dict[str, Any]]
     failed: tuple[dict[str, str], ...]
     classes: tuple[str, ...]
     summary: Path
@@ -111,6 +113,9 @@ class Batch:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the contents of the summary file."""
+        return {**self._totals(), "done": list(self.completed)}
+
+    def _totals(self) -> dict[str, Any]:
         return {
             "recordings": len(self.completed) + len(self.failed),
             "beats": sum(entry["beats"] for entry in self.completed),
@@ -121,8 +126,19 @@ class Batch:
             "mostly_far": list(self.mostly_out_of_distribution),
             "warned": {code: list(names) for code, names in self.warned.items()},
             "failed": list(self.failed),
-            "done": list(self.completed),
         }
+
+    def _summary_chunks(self) -> Iterator[bytes]:
+        """The JSON text of ``to_dict()``, an entry at a time."""
+
+        def text(value: object) -> str:
+            return json.dumps(value, indent=1, allow_nan=False, ensure_ascii=False)
+
+        yield f'{text(self._totals())[:-2]},\n "done": ['.encode()
+        for number, entry in enumerate(self.completed):
+            lines = text(entry).replace("\n", "\n  ")  # line breaks within strings are escaped
+            yield f"{',' if number else ''}\n  {lines}".encode()
+        yield b"\n ]\n}\n"
 
     def _repr_html_(self) -> str:
         """Return a notebook's table: beats of each class by recording, warnings, and failures."""
@@ -227,10 +243,9 @@ def predict_batch(
             )
         state.begin()
         completed, failed = _predict_all(requests, state, opened, work, executor, progress)
-        batch = Batch(tuple(completed), tuple(failed), opened.classes, out / SUMMARY)
+        batch = Batch(completed, tuple(failed), opened.classes, out / SUMMARY)
         if completed:
-            text = json.dumps(batch.to_dict(), indent=1, allow_nan=False, ensure_ascii=False)
-            write_together({batch.summary: f"{text}\n".encode()})
+            write_together({batch.summary: batch._summary_chunks()})
         state.end()
     return batch
 
@@ -242,9 +257,9 @@ def _predict_all(
     work: Work,
     executor: Executor | None,
     progress: ProgressReporter,
-) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+) -> tuple[StoredEntries, list[dict[str, str]]]:
     """Predict the recordings that are not completed; return the completed and the failed ones."""
-    completed: list[dict[str, Any]] = []
+    completed = StoredEntries()
     failed: list[dict[str, str]] = []
     problems, strip = _name_clashes(requests), work.drawn["strip"]
     results: dict[Path, dict[str, Any]] = {}

@@ -189,7 +189,7 @@ LABELS = [
                 "raise the F1 of ventricular beats from {1}% to {1}%,"
                 " and that of supraventricular ones from {1}% to {1}%"
             ): tuple((*_DS2, model, kind, "f1") for kind in ("veb", "sveb") for model in _MODELS),
-            "without it theirs is {1}% ({1}% without a label)": tuple(
+            "without it, their F1 is {1}% ({1}% without a label)": tuple(
                 (*_DS2, model, "without 232", "sveb", "f1") for model in reversed(_MODELS)
             ),
         },
@@ -201,12 +201,13 @@ LABELS = [
             "for {1%} of the simulated people on DS1, and for {1%} on DS2": tuple(
                 (part, "all", "covered") for part in ("ds1", "ds2")
             ),
-            "{1%} there where all answers are right, {1%} where 15% of the doubtful ones are wrong, and {1%} with 40": (
+            "for {1%} if all answers are right, {1%} if 15% of the doubtful ones are wrong, and {1%} with 40 labels": (
                 *(("ds2", "by_rate", rate, "covered") for rate in ("0.0", "0.15")),
                 ("ds2", "by_answers", "40", "covered"),
             ),
             (
-                "a record of DS1 has {1} wrong beats on average where {1} are expected, one of DS2 {1} where {1} are"
+                "a record of DS1 has {1} wrong beats on average and an expected number of {1}; "
+                "one of DS2 has {1} and an expected {1}."
             ): tuple((part, "by_answers", "20", name) for part in ("ds1", "ds2") for name in ("wrong", "expected")),
         },
     ),
@@ -214,7 +215,7 @@ LABELS = [
         "docs/labels.md",
         "clinical/adoption.json",
         {
-            "refuses {0} of {0} bad models and {0} of {0} good ones where": _refused("0"),
+            "refuses {0} of {0} bad models and {0} of {0} good ones if all": _refused("0"),
             "it refuses {0} of {0} bad models and {0} of {0} good ones: eight": _refused("0.15"),
         },
     ),
@@ -222,14 +223,14 @@ LABELS = [
         "docs/labels.md",
         "clinical/second.json",
         {
-            "this takes {2} more questions a record": (("rates", "0", "two", "questions"),),
+            "it adds {2} questions a record": (("rates", "0", "two", "questions"),),
             (
-                "{2} more questions raise V F1 from {1}% to {1}%, S from {1}% to {1}%, F from {1}% to {1}%, and "
-                "{1} beats a record have a wrong label, not {1}"
+                "{2} more questions raise V F1 from {1}% to {1}%, S from {1}% to {1}%, and F from {1}% to {1}%. "
+                "They lower the beats with a wrong label from {1} to {1} a record."
             ): (
                 ("rates", "0.15", "two", "questions"),
                 *(("rates", "0.15", way, kind) for kind in "VSF" for way in ("one", "two")),
-                *(("rates", "0.15", way, "wrong") for way in ("two", "one")),
+                *(("rates", "0.15", way, "wrong") for way in ("one", "two")),
             ),
         },
     ),

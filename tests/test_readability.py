@@ -141,6 +141,13 @@ def matches(phrase: str, text: str) -> list[re.Match[str]]:
     return list(re.finditer(rf"(?<!\w){re.escape(phrase)}(?!\w)", text, re.IGNORECASE))
 
 
+@pytest.mark.parametrize("page", ["clinicians", "labels", "serve", "report"])
+def test_clinicians_need_no_federated_training(page: str) -> None:
+    """A run's report, at the end of the page on reports, is for researchers."""
+    text, *_ = (ROOT / "docs" / f"{page}.md").read_text("utf-8").split("## A run's report")
+    assert not re.search(r"^ecgfed (train|federate|export)\b", text, re.MULTILINE)
+
+
 @pytest.mark.parametrize("page", REWRITTEN)
 def test_links_lead_to_anchors(page: str) -> None:
     """Of the repository's own Markdown; whether the files exist is ``test_docs.py``."""

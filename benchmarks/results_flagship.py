@@ -30,7 +30,7 @@ FLAGSHIPS = ("FedGate", "GRP-FED", "FedAvg", "Local", "FedGate, windows alone", 
 GATES = {"FedGate": OF_ITS_MODEL, LONGER: OF_LONGER}
 #: The rows of the main table: name of the runs, label, passes.
 MAIN_ROWS = (
-    ("FedGate", "FedGate (default)", 20),
+    ("FedGate", "FedGate, the default", 20),
     (OF_ITS_MODEL + "finetune", "its global model, fine-tuned by each patient", 20),
     (OF_ITS_MODEL + "head", "its global model, a linear head for each patient", 20),
     (OF_ITS_MODEL + "unchanged", "its global model for everybody", 20),

@@ -10,7 +10,7 @@ from results_flagship import _mean, over_patients
 
 #: Rows: name of the runs, label.
 ROWS = (
-    ("FedGate", "FedGate (default)"),
+    ("FedGate", "FedGate, the default"),
     (OF_ITS_MODEL + "finetune", "its global model, fine-tuned by each patient"),
     (OF_ITS_MODEL + "head", "its global model, a linear head for each patient"),
     (OF_ITS_MODEL + "unchanged", "its global model for everybody"),

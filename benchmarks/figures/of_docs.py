@@ -188,7 +188,7 @@ LABELS = [
                 "raise the F1 of ventricular beats from {1}% to {1}%,"
                 " and that of supraventricular ones from {1}% to {1}%"
             ): tuple((*_DS2, model, kind, "f1") for kind in ("veb", "sveb") for model in _MODELS),
-            "without it theirs is {1}% ({1}% without a label)": tuple(
+            "without it, their F1 is {1}% ({1}% without a label)": tuple(
                 (*_DS2, model, "without 232", "sveb", "f1") for model in reversed(_MODELS)
             ),
         },
@@ -200,12 +200,13 @@ LABELS = [
             "for {1%} of the simulated people on DS1, and for {1%} on DS2": tuple(
                 (part, "all", "covered") for part in ("ds1", "ds2")
             ),
-            "{1%} there where all answers are right, {1%} where 15% of the doubtful ones are wrong, and {1%} with 40": (
+            "for {1%} if all answers are right, {1%} if 15% of the doubtful ones are wrong, and {1%} with 40 labels": (
                 *(("ds2", "by_rate", rate, "covered") for rate in ("0.0", "0.15")),
                 ("ds2", "by_answers", "40", "covered"),
             ),
             (
-                "a record of DS1 has {1} wrong beats on average where {1} are expected, one of DS2 {1} where {1} are"
+                "a record of DS1 has {1} wrong beats on average and an expected number of {1}; "
+                "one of DS2 has {1} and an expected {1}."
             ): tuple((part, "by_answers", "20", name) for part in ("ds1", "ds2") for name in ("wrong", "expected")),
         },
     ),
@@ -213,7 +214,7 @@ LABELS = [
         "docs/labels.md",
         "clinical/adoption.json",
         {
-            "refuses {0} of {0} bad models and {0} of {0} good ones where": _refused("0"),
+            "refuses {0} of {0} bad models and {0} of {0} good ones if all": _refused("0"),
             "it refuses {0} of {0} bad models and {0} of {0} good ones: eight": _refused("0.15"),
         },
     ),
@@ -221,14 +222,14 @@ LABELS = [
         "docs/labels.md",
         "clinical/second.json",
         {
-            "this takes {2} more questions a record": (("rates", "0", "two", "questions"),),
+            "it adds {2} questions a record": (("rates", "0", "two", "questions"),),
             (
-                "{2} more questions raise V F1 from {1}% to {1}%, S from {1}% to {1}%, F from {1}% to {1}%, and "
-                "{1} beats a record have a wrong label, not {1}"
+                "{2} more questions raise V F1 from {1}% to {1}%, S from {1}% to {1}%, and F from {1}% to {1}%. "
+                "They lower the beats with a wrong label from {1} to {1} a record."
             ): (
                 ("rates", "0.15", "two", "questions"),
                 *(("rates", "0.15", way, kind) for kind in "VSF" for way in ("one", "two")),
-                *(("rates", "0.15", way, "wrong") for way in ("two", "one")),
+                *(("rates", "0.15", way, "wrong") for way in ("one", "two")),
             ),
         },
     ),
@@ -239,7 +240,7 @@ QUALITY = figures(
     "quality/results.json",
     {
         "(lead MLII, {0} records, {0} s)": (clients, lambda results: clients(results) * RECORD_S),
-        "Marked bad: {0} s ({1%}), {0} of the {0} beats ({1%})": (
+        "Marked as poor: {0} s ({1%}), {0} of the {0} beats ({1%})": (
             bad_s,
             lambda results: bad_s(results) / clients(results) / RECORD_S,
             ("beats", "flagged"),
@@ -250,22 +251,22 @@ QUALITY = figures(
         "noise {0}, baseline {0}, rail {1} (all in 116)": tuple(
             lambda results, reason=reason: on_mlii(results, reason) for reason in ("noise", "baseline", "rail")
         ),
-        "{0%} of the {0} s they mark are found, and {1%} of what they do not mark is marked": (
+        "{0%} of the {0} s that they mark, and {1%} of what they do not mark.": (
             lambda results: on_mlii(results, "bad_in_marked_s") / on_mlii(results, "marked_s"),
             lambda results: on_mlii(results, "marked_s"),
             lambda results: (
                 on_mlii(results, "bad_unmarked_s") / (clients(results) * RECORD_S - on_mlii(results, "marked_s"))
             ),
         ),
-        "xqrs misses {1}% of the beats inside bad stretches and {1}% outside": errors("xqrs", "missed_percent"),
-        "finds {1} beats a minute too many inside, {1} outside": errors("xqrs", "excess_per_min"),
-        "our detector, with all leads, misses {1}% and {1}%": errors("ecgfed", "missed_percent"),
-        "and finds {1} and {1} too many": errors("ecgfed", "excess_per_min"),
-        "area under the ROC curve: {2}; for pSQI {2}, kSQI {2}, basSQI {2}": tuple(
+        "xqrs misses {1}% of the beats inside poor stretches and {1}% outside": errors("xqrs", "missed_percent"),
+        "detects {1} false beats a minute inside, {1} outside": errors("xqrs", "excess_per_min"),
+        "Our detector, with all leads, misses {1}% and {1}%": errors("ecgfed", "missed_percent"),
+        "with {1} and {1} false beats a minute": errors("ecgfed", "excess_per_min"),
+        "area under the ROC curve is {2}; for pSQI {2}, kSQI {2}, basSQI {2}": tuple(
             ("indices", name) for name in ("ours", "pSQI", "kSQI", "basSQI")
         ),
         "a step of 3 mV in {0}.": (damage("step 3 mV", "found_in"),),
-        "at 6 dB {0%} of its time, at 12 dB {0} to {0%}, at 18 dB {0%} or less": (
+        "the marked share of its time is {0%} at 6 dB, {0} to {0%} at 12 dB, and {0%} or less at 18 dB.": (
             damage("white noise, 6 dB"),
             lambda results: 100 * results["damage"]["white noise, 12 dB"]["share_marked"],
             damage("muscle noise 20-150 Hz, 12 dB"),
@@ -277,8 +278,8 @@ QUALITY = figures(
             ),
             damage("spike 5 mV, 20 ms", "of"),
         ),
-        "Turned over, {0} of the 47 others are found": (turned_over,),
-        "360 Hz called 100 is found in {0}, 128 in {0}, 250 in none, 500 in {0}, 1000 in {0}": tuple(
+        "If the signal is inverted, {0} of the 47 others are detected": (turned_over,),
+        "360 Hz called 100 is detected in {0}, 128 in {0}, 250 in none, 500 in {0}, 1000 in {0}": tuple(
             ("frequency", stated) for stated in ("100", "128", "500", "1000")
         ),
     },

@@ -119,8 +119,8 @@ def _grp_fed(methods: dict[str, Any]) -> Iterator[str]:
     )
     yield (
         "- **FedGate is not ahead of GRP-FED in T_l**, which weighs T_p and T_r alike. FedGate minus GRP-FED (95% CI,"
-        f" Student's t):\n  20 passes {few} ({few_true} over the true classes only, where GRP-FED is ahead);\n"
-        f"  60 passes {many} ({many_true})."
+        f" Student's t):\n  20 passes {few}; over the true classes only {few_true}, where GRP-FED is ahead.\n"
+        f"  60 passes {many}; over the true classes only {many_true}."
     )
 
 

@@ -38,8 +38,7 @@ otherwise ([the conventions](macro-f1.md)).
 - **Worst tenth**: T_p of the five patients with the lowest scores.
 
 With the random split, test beats come from the same minutes as the training beats. These scores therefore describe
-patients who take part; [later minutes](#do-the-results-hold-for-later-minutes) and
-[new patients](../benchmarks/clinical/README.md) are harder.
+patients who take part. Later minutes and [new patients](../benchmarks/clinical/README.md) are harder.
 """
 
 FRONTIER = (

@@ -9,6 +9,12 @@ import pytest
 ROOT = Path(__file__).parent.parent
 #: Pages whose prose is checked; a page is added here once it has been rewritten.
 REWRITTEN = (
+    "README.md",
+    "docs/results.md",
+    "docs/whole-path.md",
+    "docs/researchers.md",
+    "docs/training.md",
+    "docs/methods.md",
     "docs/clinicians.md",
     "docs/report.md",
     "docs/labels.md",

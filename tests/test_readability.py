@@ -10,6 +10,8 @@ ROOT = Path(__file__).parent.parent
 #: Pages whose prose is checked; a page is added here once it has been rewritten.
 REWRITTEN = (
     "README.md",
+    "CONTRIBUTING.md",
+    "benchmarks/README.md",
     "docs/results.md",
     "docs/whole-path.md",
     "docs/researchers.md",

@@ -126,7 +126,8 @@ class SiteMessenger:
             NetworkError: too few sites remain after refusals, failures and invalid replies.
         """
         request = _Request(kind, group, contents, read)
-        needed, start, last_check, reported = max(fewest, self.policy.needed(len(contents))), time.monotonic(), -CHECK_S, False
+        needed, start = max(fewest, self.policy.needed(len(contents))), time.monotonic()
+        last_check, reported = -CHECK_S, False
         if self._late_replies:
             self._receive(request)
         while True:

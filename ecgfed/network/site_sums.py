@@ -263,7 +263,7 @@ def reveal(site: Site, run_spec: RunSpec, round_number: int, arrived: Sequence[i
         reason = f"is for other sites than before in round {round_number}"
         raise SiteError("sums", _WHERE, reason, f"the sites {', '.join(str(one + 1) for one in before)}")
     write_json(file, revealed)
-    return {other: seed if other in arrived else key for other, (seed, key) in secrets.shares.items()}
+    return {other: seed if other in arrived else key for other, (seed, key) in sorted(secrets.shares.items())}
 
 
 def _agreed(private: bytes, public: bytes) -> bytes:

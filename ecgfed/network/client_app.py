@@ -116,7 +116,7 @@ def _round(site: Site, content: RecordDict) -> RecordDict:
 
 
 def _keys(site: Site, content: RecordDict) -> RecordDict:
-    keys = site_sums.new_keys(site, *sum_messages.read_stage_request(content), sum_messages.read_digest(content))
+    keys = site_sums.new_keys(site, *sum_messages.read_stage_request(content), sum_messages.read_digests(content))
     return sum_messages.keys_reply(keys)
 
 

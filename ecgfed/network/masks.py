@@ -5,9 +5,9 @@ Site i of those in U sends, for its vector :math:`x_i` of integers modulo :math:
 .. math:: y_i = x_i + g(b_i) + \sum_{j \in U, j < i} g(s_{ij}) - \sum_{j \in U, j > i} g(s_{ij})
 
 with a seed :math:`b_i` of its own, the secret :math:`s_{ij}` that it has agreed on with site j, and a generator g. The
-secrets cancel in the sum over all of U. Each site has shared :math:`b_i` and the private key of its :math:`s_{ij}` among
-all sites (Shamir), so that those that are there can reveal the seeds of sites whose vector arrived, and the keys of
-sites whose vector did not.
+secrets cancel in the sum over all of U. Each site has shared :math:`b_i` and the private key of its :math:`s_{ij}`
+among all sites (Shamir), so that those that are there can reveal the seeds of sites whose vector arrived, and the keys
+of sites whose vector did not.
 
 Flower 1.41 provides ECDH on P-384 with HKDF, Fernet and Shamir's shares. Its generator (``pseudo_rand_gen``) is not
 used: it reduces every secret to 32 bits for a Mersenne Twister, so that whoever sees a masked vector can try all of
@@ -15,6 +15,7 @@ them (Flower's issue 7522). Here g is AES-256 in counter mode, as in the paper.
 """
 
 import base64
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -175,8 +176,12 @@ def to_integers(values: Mapping[str, Tensor], sites: int) -> Words:
 
 def from_integers(total: Words, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
     """Return the values of a sum by path, float64; the inverse of ``to_integers``."""
-    flat = torch.from_numpy(total.view(np.int64).astype(np.float64) * 2.0**-FRACTION_BITS)
-    sizes = [int(np.prod(shape)) for shape in shapes.values()]
+    return parts(torch.from_numpy(total.view(np.int64).astype(np.float64) * 2.0**-FRACTION_BITS), shapes)
+
+
+def parts(flat: Tensor, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
+    """Return a vector as leaves, by path in the order of their shapes."""
+    sizes = [math.prod(shape) for shape in shapes.values()]
     return {
-        path: part.reshape(shape) for (path, shape), part in zip(shapes.items(), flat.split(sizes), strict=True)
+        path: leaf.reshape(shape) for (path, shape), leaf in zip(shapes.items(), torch.split(flat, sizes), strict=True)
     }

@@ -57,7 +57,9 @@ class Policy(PolicyOptions):
         if self.min_sites > sites:
             raise OptionError("min_sites", f"{self.min_sites}", f"at most {sites}, the number of sites")
         if secure and self.min_sites < (least := sites // 2 + 1):
-            expected = f"{least} or more of {sites} sites with {param('secure_aggregation')}, which reveals no smaller sum"
+            expected = (
+                f"{least} or more of {sites} sites with {param('secure_aggregation')}, which reveals no smaller sum"
+            )
             raise OptionError("min_sites", f"{self.min_sites}", expected, code="conflict")
         if self.min_sites < sites and needs.all_clients:
             expected = "all sites, because every client takes part in each round of this method"

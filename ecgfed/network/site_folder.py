@@ -48,8 +48,9 @@ class Site:
         max_epsilon: bound on the epsilon of all runs together for one patient (``ecgfed.network.budget``); None is no
             bound.
         limits: limits on the number of runs and their rounds.
-        partners: folder of the public keys of the sites in whose sums this one takes part (``ecgfed.network.site_sums``);
-            None takes part in runs without secure aggregation, and trusts the server's keys in those with it.
+        partners: folder with the public keys of the only sites in whose sums this one takes part
+            (``ecgfed.network.site_sums``); with None it takes part in other runs too, and in secure aggregation
+            believes the server whose keys they are.
         numbers: one of ``ORDERS``; None if an older version created the folder.
         asked: what the audit log will say of the question that is being answered.
     """

@@ -45,7 +45,7 @@ class Secrets:
     Attributes:
         run: the run's SHA-256.
         round: the round.
-        weights: digest of the weights that the round trains.
+        weights: digests of the weights that the round trains, separated by commas.
         mask: keys for the masks.
         seal: keys for the shares.
         public: site -> its public keys (mask, seal), of all sites, this one included.
@@ -99,15 +99,18 @@ def new_keys(site: Site, run_spec: RunSpec, round_number: int, weights: str) -> 
     """Make and sign keys for a round, whose secrets replace those of the round before.
 
     Args:
-        weights: digest of the weights that the round will train (``sum_messages.digest_of``).
+        weights: digests of the weights that the round will train (``sum_messages.digest_of``), separated by commas.
 
     Raises:
-        SiteError: the run has no secure aggregation, or fewer than three sites.
+        SiteError: the run has no secure aggregation, fewer than three sites, or, at a site with partners, weights that
+            differ between patients: those of the others may have been chosen so that they add nothing to the sum.
         StorageError: the secrets cannot be written.
     """
     if not run_spec.is_secure or len(run_spec.sites) < FEWEST_SUMMED:
         expected = f"secure aggregation of {FEWEST_SUMMED} sites or more"
         raise SiteError("sums", "the server's run", f"is of {len(run_spec.sites)} sites", expected)
+    if site.partners is not None and "," in weights:
+        raise SiteError("sums", _WHERE, "announces different weights for some patients", "the same for all sites")
     mask, seal = masks.KeyPair.generate(), masks.KeyPair.generate()
     secrets = Secrets(run_spec.run, round_number, weights, mask, seal)
     secrets.write(site.path)
@@ -125,9 +128,7 @@ def _signed_text(run_spec: RunSpec, secrets: Secrets, place: int, mask: bytes, s
     return json.dumps(head).encode() + b"\n" + mask + seal
 
 
-def new_shares(
-    site: Site, run_spec: RunSpec, round_number: int, public: Mapping[int, PublicKeys]
-) -> dict[int, bytes]:
+def new_shares(site: Site, run_spec: RunSpec, round_number: int, public: Mapping[int, PublicKeys]) -> dict[int, bytes]:
     """Return this site's secrets as encrypted shares for the other sites.
 
     Args:
@@ -189,8 +190,8 @@ def check_exchange(site: Site, request: RoundRequest, boxes: Mapping[int, bytes]
     """
     own = request.run_spec.place
     secrets = Secrets.read(site.path, request.run_spec, request.round)
-    if any(digest_of(tree) != secrets.weights for tree in request.shared):
-        raise SiteError("sums", _WHERE, "has other weights than it said", "the same for every patient of all sites")
+    if not {digest_of(tree) for tree in request.shared} <= set(secrets.weights.split(",")):
+        raise SiteError("sums", _WHERE, "has other weights than it announced with the keys")
     known = set(secrets.public)
     if boxes is None or not secrets.seed or not set(boxes) <= known - {own}:
         raise SiteError("sums", _WHERE, "has no shares of this round's sites", "one of each")
@@ -235,10 +236,11 @@ def masked_sum(
         raise SiteError("sums", _WHERE, "is for another update under the same keys", "new keys for each update")
     replace(secrets, vector=digest).write(site.path)
     own = site_run.run_spec.place
-    agreed = {other: _agreed(secrets.mask.private, secrets.public[other][0]) for other in secrets.shares if other != own}
+    agreed = {
+        other: _agreed(secrets.mask.private, secrets.public[other][0]) for other in secrets.shares if other != own
+    }
     hidden = torch.from_numpy(masks.masked(vector, own, secrets.seed, agreed).view("int64"))
-    sizes = [sums[path].numel() for path in sums]
-    return {path: part.reshape(sums[path].shape) for path, part in zip(sums, hidden.split(sizes), strict=True)}
+    return masks.parts(hidden, {path: tuple(value.shape) for path, value in sums.items()})
 
 
 def reveal(site: Site, run_spec: RunSpec, round_number: int, arrived: Sequence[int]) -> dict[int, bytes]:

@@ -32,7 +32,8 @@ _KEYS, BOXES, _SHARES = "keys", "boxes", "shares"
 #: Longest key, signature, box or share, bytes; they have a few hundred.
 _MAX_BYTES = 4096
 _MAX_SITES = 10_000
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+#: Digests of the weights of a round: one, or several where what a client is sent depends on earlier rounds.
+_DIGESTS = re.compile(r"[0-9a-f]{64}(,[0-9a-f]{64}){0,15}")
 
 
 @dataclass(frozen=True)
@@ -88,12 +89,12 @@ def digest_of(tree: Tree) -> str:
     return hashlib.sha256(serialised(unflatten(dict(sorted(flatten(tree).items()))))).hexdigest()
 
 
-def read_digest(content: RecordDict) -> str:
-    """Return the digest of the weights from the request for public keys; raises SiteError."""
-    digest = str(fields_of(content).get("weights"))
-    if not _DIGEST.fullmatch(digest):
+def read_digests(content: RecordDict) -> str:
+    """Return the digests of the weights, separated by commas, from the request for keys; raises SiteError."""
+    digests = str(fields_of(content).get("weights"))
+    if not _DIGESTS.fullmatch(digests):
         raise SiteError("request", "the server's request", "has no digest of weights")
-    return digest
+    return digests
 
 
 def keys_reply(keys: PublicKeys) -> RecordDict:
@@ -172,7 +173,9 @@ def read_sum_reply(content: RecordDict, request: RoundRequest, schema: TensorSch
     losses, examples = losses_of_reply(content, request, {UP, REPORTS, FIELDS})
     for of_client in losses:
         schema.check_losses(of_client)
-    leaves = up_leaves(content.array_records[UP], {path: (torch.int64, shape) for path, shape in shapes(schema).items()})
+    leaves = up_leaves(
+        content.array_records[UP], {path: (torch.int64, shape) for path, shape in shapes(schema).items()}
+    )
     flat = torch.cat([leaf.flatten() for leaf in leaves.values()])
     return SumReply(flat.numpy().view("uint64"), losses, examples)
 

@@ -40,7 +40,9 @@ def check_sums(method: str, card: CommunicationSpec, plan: TrainPlan | ModelConf
     if each is not None or not card.up:
         reason = "which sends no weights" if each is None else f"whose server needs of each client: {each.what}"
         expected = "a method whose server needs only sums"
-        raise OptionError("method", f"{method}, {reason}", expected, "'ecgfed methods NAME' says which", code="conflict")
+        raise OptionError(
+            "method", f"{method}, {reason}", expected, "'ecgfed methods NAME' says which", code="conflict"
+        )
     if plan.aggregation != MEAN:
         expected = "mean, since a sum does not show the updates that are to be compared"
         raise OptionError("aggregation", plan.aggregation, expected, code="conflict")

@@ -160,9 +160,7 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], log: Callable[[st
         for line in (*roster.warnings(), *different, *describe_aggregation(run.plan)):
             log(line)
         if config.secure_aggregation:
-            log(
-                "Secure aggregation: of the updates only their sum over sites arrives here; losses and counts as before."
-            )
+            log("Secure aggregation: of the updates only sums over sites arrive here; losses and counts as before.")
         if state.round:
             log(f"resuming after round {state.round}")
         options, last_by_site = config.options(), last_rounds(run, roster, state)

@@ -88,6 +88,9 @@ def _print_method(description: MethodSummary) -> None:
         _wrapped(what, 4)
     fits = "fit" if description.averages else "do not fit: its aggregate is no weighted mean of weights"
     _print_wrapped(f"\n--aggregation and --dp-clip {fits}")
+    each = description.card.needs_each
+    alone = "it sends no weights" if each is None else f"the server needs of each client: {each.what}"
+    _print_wrapped(f"--secure-aggregation {'fits' if description.sums else f'does not fit: {alone}'}")
     _print_wrapped("\nA client's round with the default net and 12 classes")
     _print_wrapped(f"  first: {cost.first_down_bytes:,} bytes down, {cost.first_up_bytes:,} up")
     _print_wrapped(f"  late:  {cost.down_bytes:,} bytes down, {cost.up_bytes:,} up")

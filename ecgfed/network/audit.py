@@ -1,9 +1,10 @@
 """A site's audit log: one line for each question of the server, signed and chained, written before the answer leaves.
 
-audit.jsonl holds JSON objects, one per line: ``n`` (from 1), ``time`` (UTC), ``question`` (registration, round, scores
-or end), ``run``, ``round``, ``patients`` (how many), ``steps`` (of the patient with most), ``weights`` (SHA-256 of all
-arrays of the question), ``answer``, ``seconds``, ``previous`` (SHA-256 of the line before, zeros in the first) and
-``signature``, the site's ECDSA signature (base64) over the line without it. ``audit.pub`` is the public key.
+audit.jsonl holds JSON objects, one per line: ``n`` (from 1), ``time`` (UTC), ``question`` (registration, round, scores,
+end; in secure aggregation keys, shares, unmasking), ``run``, ``round``, ``patients`` (how many), ``steps`` (of the
+patient with most), ``weights`` (SHA-256 of all arrays of the question), ``answer``, ``seconds``, ``previous`` (SHA-256
+of the line before, zeros in the first) and ``signature``, the site's ECDSA signature (base64) over the line without it.
+``audit.pub`` is the public key.
 
 The chain shows changed, removed and exchanged lines, and the signature that the holder of the site's key wrote them.
 Lines cut off at the end show only beside a digest that was written down elsewhere (``check_log``).
@@ -37,7 +38,10 @@ MAX_BYTES = 64 << 20
 #: ``previous`` of the first line.
 START = "0" * 64
 #: Flower's message types -> the question.
-QUESTIONS = {"_register": "registration", "_round": "round", "_finish": "end"}
+QUESTIONS = {
+    **{"_register": "registration", "_round": "round", "_finish": "end"},
+    **{"_keys": "keys", "_shares": "shares", "_unmask": "unmasking"},
+}
 _MAX_LINE = 1 << 16
 
 
@@ -54,6 +58,13 @@ class AuditLog:
     lines: list[dict[str, Any]]
     last: str
     key: str
+
+
+def site_key(folder: Path) -> Path:
+    """Return the file of a site's private key; made if it does not exist. Raises OptionError, StorageError."""
+    private = Path(os.environ.get(SITE_KEY) or folder / "key")
+    make_site_key(private)
+    return private
 
 
 def describe(question: str, content: "RecordDict") -> dict[str, Any]:
@@ -86,8 +97,7 @@ def append(folder: Path, entry: Mapping[str, Any]) -> None:
         StorageError: the log is too large or cannot be written, so nothing may be answered.
         OptionError: the site's key cannot be used.
     """
-    private = Path(os.environ.get(SITE_KEY) or folder / "key")
-    make_site_key(private)
+    private = site_key(folder)
     try:
         with (folder / AUDIT).open("a+b") as stream:
             if stream.seek(0, os.SEEK_END) > MAX_BYTES:

@@ -19,7 +19,7 @@ from flwr.clientapp import ClientApp
 from ecgfed.base.errors import EcgfedError, StorageError
 from ecgfed.base.locks import LockedError, locked
 from ecgfed.base.text import safe_text
-from ecgfed.network import messages, site_events
+from ecgfed.network import messages, site_events, site_sums, sum_messages
 from ecgfed.network.audit import QUESTIONS, append, check_questions, describe
 from ecgfed.network.budget import check_counts, check_noise
 from ecgfed.network.errors import SiteError
@@ -102,10 +102,32 @@ def _round(site: Site, content: RecordDict) -> RecordDict:
         request = messages.read_round_request(content)
         site_run = SiteRun(site, request.run_spec)
         site.asked["answer"] = NOISED if site.is_private else UPDATE
-        reply = messages.round_reply(site_run.run(request), request)
+        if request.run_spec.is_secure:
+            secrets = site_sums.check_exchange(site, request, sum_messages.boxes_of(content))
+            update = site_run.run(request)
+            reply = sum_messages.sum_reply(
+                site_sums.masked_sum(site, site_run, request, update, secrets), update, request
+            )
+        else:
+            reply = messages.round_reply(site_run.run(request), request)
         for client, problem in site_run.failures.items():
             _write_log(site.path, f"patient number {client}: training failed, a noised zero was sent: {problem}")
         return reply
+
+
+def _keys(site: Site, content: RecordDict) -> RecordDict:
+    keys = site_sums.new_keys(site, *sum_messages.read_stage_request(content), sum_messages.read_digests(content))
+    return sum_messages.keys_reply(keys)
+
+
+def _shares(site: Site, content: RecordDict) -> RecordDict:
+    request, public = sum_messages.read_stage_request(content), sum_messages.read_public_keys(content)
+    return RecordDict({sum_messages.BOXES: sum_messages.boxes_record(site_sums.new_shares(site, *request, public))})
+
+
+def _unmask(site: Site, content: RecordDict) -> RecordDict:
+    request, arrived = sum_messages.read_stage_request(content), sum_messages.read_arrived(content)
+    return sum_messages.unmask_reply(site_sums.reveal(site, *request, arrived))
 
 
 def _finish(site: Site, content: RecordDict) -> RecordDict:
@@ -148,6 +170,21 @@ def train_round(message: Message, context: Context) -> Message:
     return _reply(message, _round)
 
 
+def make_keys(message: Message, context: Context) -> Message:
+    """Make keys for a round of secure aggregation."""
+    return _reply(message, _keys)
+
+
+def share_secrets(message: Message, context: Context) -> Message:
+    """Share the secrets of a round of secure aggregation."""
+    return _reply(message, _shares)
+
+
+def unmask_sum(message: Message, context: Context) -> Message:
+    """Reveal what unmasks the sum of a round."""
+    return _reply(message, _unmask)
+
+
 def finish_run(message: Message, context: Context) -> Message:
     """Build, score and export the trained model."""
     return _reply(message, _finish)
@@ -155,4 +192,7 @@ def finish_run(message: Message, context: Context) -> Message:
 
 app.query("hello")(register)
 app.train()(train_round)
+app.query("keys")(make_keys)
+app.query("shares")(share_secrets)
+app.query("unmask")(unmask_sum)
 app.evaluate()(finish_run)

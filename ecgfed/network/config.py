@@ -17,6 +17,8 @@ PLAIN, FP16, INT8 = TRANSPORTS = ("plain", "fp16", "int8")
 MAX_BEATS, MAX_PATIENTS = 1_000_000, 10_000
 #: Default of ``--most-change``.
 MAX_CHANGE = 100.0
+#: Sites of a sum of secure aggregation: of two, each would learn the other's part.
+FEWEST_SUMMED = 3
 #: How sites are named in models, the default first: by number, or by their key files.
 NUMBERS, NAMES = SITE_NAMES = ("numbers", "names")
 _MOST = Range(1, 1_000_000)
@@ -43,6 +45,10 @@ class FederationConfig(ModelConfig, _SitesOptions):
         NUMBERS,
         "What models and reports call the sites: numbers (default), or names, those of the key files.",
         SITE_NAMES,
+    )
+    secure_aggregation: bool = option(
+        False,
+        "Learn only sums over sites, of which each masks its part; three sites or more, and methods that need no more.",
     )
     eval_every: int = option(
         0, "Have the sites score every n-th round on their validation beats; default 0, never.", Range(0, MOST_COUNT)
@@ -75,10 +81,21 @@ class FederationConfig(ModelConfig, _SitesOptions):
             reason = f"{settings.risk!s:.100}: a site runs only code that is installed there"
             raise OptionError(f"{param('settings')} risk", reason, "a loss of ecgfed")
         Aggregation.parse(self.aggregation)
+        if self.secure_aggregation:
+            from ecgfed.core.federation.sums import check_sums
+
+            check_sums(kind.name, kind.communication.with_settings(settings), self)
+            if self.sites < FEWEST_SUMMED:
+                reason = f"{self.sites} with {param('secure_aggregation')}"
+                raise OptionError("sites", reason, f"{FEWEST_SUMMED} or more", code="conflict")
+            if self.transport != PLAIN:
+                reason = f"{self.transport} with {param('secure_aggregation')}"
+                raise OptionError("transport", reason, "plain", code="conflict")
 
     def options(self) -> dict[str, str]:
         """Return the ``ecgfed.network.run_spec.OPTIONS`` that differ from their defaults."""
-        return {} if self.transport == PLAIN else {"transport": self.transport}
+        options = {} if self.transport == PLAIN else {"transport": self.transport}
+        return options | ({"secure_aggregation": "on"} if self.secure_aggregation else {})
 
 
 @dataclass(frozen=True)
@@ -164,6 +181,12 @@ class ServerOptions(PolicyOptions, ListeningOptions, ProxyOptions, MonitoringOpt
 class SiteOptions(Options):
     """The operator's options for a site; None keeps the value in the site's folder."""
 
+    partners: str | None = option(
+        None,
+        "Folder with the other sites' public keys (*.pub): send updates only in sums with these sites "
+        "(secure aggregation).",
+        metavar="FOLDER",
+    )
     numbers: str | None = option(
         None, "shuffled or cohort: the order in which the server numbers the patients; default shuffled."
     )

@@ -5,6 +5,7 @@ not reply are treated as not having taken part in the round.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from flwr.app import RecordDict
@@ -29,6 +30,27 @@ from ecgfed.network.update_bounds import WARN, SiteUpdate, beside_others, measur
 SKIPPED_FILE = "left_out.json"
 #: Allowed size of a reply relative to its leaves, for Flower's headers, scalars and a repeated upload; and extra bytes.
 _SIZE_FACTOR, _EXTRA_BYTES = 3, 4 << 20
+
+
+@dataclass(frozen=True)
+class AskedRound:
+    """A round that is asked of the sites.
+
+    Attributes:
+        number: the round.
+        work: what each client is sent, by number.
+        requests: site index -> request, of every site that has participants.
+        active: the same, of the sites that are asked.
+        schema: structure of each client's reply.
+        beats: client -> ``expected_beats``.
+    """
+
+    number: int
+    work: Mapping[int, ClientWork]
+    requests: Mapping[int, RoundRequest]
+    active: Mapping[int, RoundRequest]
+    schema: TensorSchema
+    beats: Mapping[int, int]
 
 
 class NetworkEngine:
@@ -80,7 +102,6 @@ class NetworkEngine:
             elif node in self.messenger.excluded:
                 skipped.setdefault(site, self.messenger.excluded[node])
         active = {site: request for site, request in requests.items() if site not in skipped}
-        site_of = {self.roster.sites[site].node: site for site in active}
         schema = round_schema(method, self.plan, work[0])
         largest = max(len(request.clients) for request in requests.values())
         # the upload limit per site, which the SuperLink applies until the next request
@@ -90,35 +111,63 @@ class NetworkEngine:
             client.info.index: expected_beats(self.plan, client.info.train_examples, client.beats_used, per_step)
             for client in work
         }
-
         work_of = {client.info.index: client for client in work}
+        asked = AskedRound(round_number, work_of, requests, active, schema, beats)
+        results = self.collect(method, asked, lambda missing: self._decide(round_number, skipped, missing))
+        if not results:
+            raise NetworkError(self.folder / SKIPPED_FILE, "leaves no site for the round", action="remove it")
+        for client in results:
+            self.last_rounds[self.roster.site_of(client)] = round_number
+        self.round_leaves = leaves_of_round(method, work[0].shared, schema, sorted(schema.losses), self.run_spec(0))
+        return [results.get(client.info.index) for client in work]
+
+    def _decide(self, number: int, skipped: Mapping[int, str], missing: Mapping[int, str]) -> None:
+        """Record the sites without which the round goes on: a server killed after this decides the same.
+
+        Args:
+            number: the round.
+            skipped: site index -> why it was not asked.
+            missing: node -> why it has no valid reply.
+        """
+        site_of = {site.node: index for index, site in enumerate(self.roster.sites)}
+        self.skipped = {**skipped, **{site_of[node]: reason for node, reason in missing.items()}}
+        if self.skipped:
+            sites = {self.roster.sites[site].name: reason for site, reason in sorted(self.skipped.items())}
+            write_json(self.folder / SKIPPED_FILE, {"round": number, "sites": sites})
+
+    def collect(
+        self, method: Method, asked: AskedRound, decide: Callable[[Mapping[int, str]], None]
+    ) -> dict[int, ClientResult]:
+        """Return the results of the clients of every site that replies.
+
+        Args:
+            asked: the round.
+            decide: called with the sites that have no valid reply, before the results count.
+
+        Raises:
+            NetworkError: too few sites replied.
+        """
+        site_of = {self.roster.sites[site].node: site for site in asked.active}
         updates: dict[int, SiteUpdate] = {}
 
         def read(node: int, content: RecordDict) -> RoundReply:
-            site = site_of[node]
-            reply = _read_reply(content, active[site], method, schema, beats)
-            sent = [work_of[client] for client in active[site].clients]
-            updates[site] = measured(
+            request = asked.active[site_of[node]]
+            reply = _read_reply(content, request, method, asked.schema, asked.beats)
+            sent = [asked.work[client] for client in request.clients]
+            updates[site_of[node]] = measured(
                 method, self.plan, sent, reply.returned, reply.losses, self.messenger.policy.max_change
             )
             return reply
 
-        contents = {node: messages.round_request(active[site]) for node, site in site_of.items()}
-        replies = self._ask(contents, read, updates, round_number)
-        self.skipped = {**skipped, **{site_of[node]: reason for node, reason in replies.missing.items()}}
-        if self.skipped:  # a server killed after this point makes the same decision when it resumes
-            sites = {self.roster.sites[site].name: reason for site, reason in sorted(self.skipped.items())}
-            write_json(self.folder / SKIPPED_FILE, {"round": round_number, "sites": sites})
+        contents = {node: messages.round_request(asked.active[site]) for node, site in site_of.items()}
+        replies = self._ask(contents, read, updates, asked.number)
+        decide(replies.missing)
         results: dict[int, ClientResult] = {}
         for node, reply in replies.replies.items():
-            parts = zip(active[site_of[node]].clients, reply.returned, reply.losses, reply.examples, strict=True)
+            clients = asked.active[site_of[node]].clients
+            parts = zip(clients, reply.returned, reply.losses, reply.examples, strict=True)
             results |= {index: ClientResult(tree, {}, losses, count) for index, tree, losses, count in parts}
-            self.last_rounds[site_of[node]] = round_number
-        if not results:
-            raise NetworkError(self.folder / SKIPPED_FILE, "leaves no site for the round", action="remove it")
-        transport = self.run_spec(0).transport
-        self.round_leaves = leaves_of_round(method, work[0].shared, schema, sorted(schema.losses), transport)
-        return [results.get(client.info.index) for client in work]
+        return results
 
     def _ask(
         self,

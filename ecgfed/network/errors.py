@@ -13,6 +13,8 @@ REASONS = {
     "privacy": "the run would exceed its privacy budget that it allows",
     "limit": "the run exceeds the number of runs or rounds that it allows",
     "bound": "it asks for more than the site allows: questions of a round, scores, steps, seconds, or a smaller batch",
+    "alone": "it sends updates only in sums with its partners, and the run uses no secure aggregation",
+    "sums": "it cannot mask or reveal this sum of secure aggregation; the reason is in that site's log.txt",
     "gone": "the server had gone while it trained",
     "ended": "it already has a different result of this run",
     "training": "its training failed",

@@ -127,7 +127,8 @@ def run_server(
     Raises:
         EcgfedError: the session failed; every finished round is saved.
     """
-    policy.check(config.sites, method_by_name(config.method).requirements)
+    needs = method_by_name(config.method).requirements
+    policy.check(config.sites, needs, secure=config.secure_aggregation)
     resumed = (folder / ROSTER).is_file()
     fewest = config.sites - len(policy.without) if policy.min_sites is None else policy.min_sites
     public = site_keys(keys, config.sites, fewest if resumed else None)

@@ -30,7 +30,7 @@ def go_back(folder: Path, number: int) -> int:
         OptionError: there is no run, the round is not kept, or the run adds noise whose epsilon counts each round once.
         StorageError: a server is running, or the files cannot be written.
     """
-    read_config(folder)
+    config = read_config(folder)
     if not (folder / RUN / RUN_FILE).is_file():
         raise OptionError("back_to", f"{number}", "the server's folder of a run that has begun")
     with locked(folder / TLS), locked(folder):
@@ -38,6 +38,10 @@ def go_back(folder: Path, number: int) -> int:
         if run.plan.clips:
             expected = "a run without: what its rounds disclosed stays disclosed, and noise must not repeat"
             reason = f"{number} of a run with {param('dp_clip')}"
+            raise OptionError("back_to", reason, expected, "begin in a new folder", code="conflict")
+        if config.secure_aggregation:
+            expected = "a run without: sites reveal no second sum of a round, since the difference of two is an update"
+            reason = f"{number} of a run with {param('secure_aggregation')}"
             raise OptionError("back_to", reason, expected, "begin in a new folder", code="conflict")
         kept = KeptRounds(run.store)
         current = run.store.rounds() if run.store.exists() else 0

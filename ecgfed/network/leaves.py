@@ -18,6 +18,7 @@ from ecgfed.core.methods.base import Method, Tree
 from ecgfed.core.methods.communication import ALWAYS_SENT
 from ecgfed.network.errors import SiteError
 from ecgfed.network.provenance import PROVENANCE_UP
+from ecgfed.network.run_spec import RunSpec
 from ecgfed.network.tensor_schema import MAX_ABS, TensorSchema
 from ecgfed.network.transport import PLAIN, packed
 
@@ -32,6 +33,19 @@ ROUND_UP = {
 _RUN, _COUNT = torch.zeros(64, dtype=torch.uint8), torch.zeros((), dtype=torch.int64)
 #: With ``--transport`` other than ``plain``: the scale sent with every compressed leaf.
 SCALE = "the leaf's largest change"
+#: With ``--secure-aggregation``: one leaf for all clients of a site.
+MASKED = "weighted sum of the changes over the site's patients, masked"
+#: Fields of a site's replies in secure aggregation beside those of a round.
+KEYS_UP = {
+    "mask": "public key of this round, for the masks",
+    "seal": "public key of this round, for the shares",
+    "signature": "over both keys, the run, the weights, the round and the site, by the site's key",
+}
+SHARES_UP = {"sites": "the other sites", "boxes": "for each, shares of this site's secrets, encrypted for it"}
+UNMASK_UP = {
+    "sites": "the sites that have shared secrets",
+    "shares": "of the seed of each whose sum arrived, of the key of each other",
+}
 #: Fields of a site's registration.
 REGISTRATION_UP = {
     "protocol": "version of the messages",
@@ -139,7 +153,7 @@ def check_values(leaves: Mapping[str, Tensor]) -> None:
 
 
 def leaves_of_round(
-    method: Method, shared: Tree, schema: TensorSchema, losses: Iterable[str], transport: str = PLAIN
+    method: Method, shared: Tree, schema: TensorSchema, losses: Iterable[str], run_spec: RunSpec
 ) -> list[Leaf]:
     """Return every leaf exchanged with one client in a round, with its description in the communication spec.
 
@@ -147,15 +161,19 @@ def leaves_of_round(
         shared: the tree sent to the client.
         schema: the structure of its reply.
         losses: names of its losses.
-        transport: encoding of the updates.
+        run_spec: encoding of the updates, and whether they are sums over a site's clients.
     """
-    card = method.communication.with_settings(method.settings)
+    card, transport = method.communication.with_settings(method.settings), run_spec.transport
     down, up = ({entry.name: entry.what for entry in entries} for entries in (card.down, card.up))
+    if run_spec.is_secure:
+        up = {name: f"{what}: {MASKED}" for name, what in up.items()}
     reports = {entry.name: entry.what for entry in card.metrics}
     number = torch.zeros((), dtype=torch.float64)
     dtypes = {path: packed(dtype, shape, transport) for path, (dtype, shape) in schema.leaves.items()}
+    if run_spec.is_secure:
+        dtypes = dict.fromkeys(dtypes, torch.int64)
     sent = {path: torch.zeros(shape, dtype=dtypes[path]) for path, (_, shape) in schema.leaves.items()}
-    smaller = [path for path, dtype in dtypes.items() if dtype != schema.leaves[path][0]]
+    smaller = [path for path, dtype in dtypes.items() if transport != PLAIN and dtype != schema.leaves[path][0]]
     return [
         *(_leaf("down", path, down[str(entry_of(path, card.down))], leaf) for path, leaf in flatten(shared).items()),
         *(_leaf("up", path, up[str(entry_of(path, card.up))], leaf) for path, leaf in sent.items()),

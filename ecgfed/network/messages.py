@@ -4,7 +4,7 @@ Every field is declared in ``ecgfed.network.leaves`` or in the method's communic
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 import torch
@@ -27,13 +27,14 @@ from ecgfed.tasks.train_options import RECIPES
 
 #: Flower's message types.
 REGISTRATION, ROUND, END = "query.hello", "train", "evaluate"
-_FIELDS, _SHARED, _PER_CLIENT, _UP, _REPORTS, _SCALES = "say", "shared", "own", "up", "reports", "scales"
+#: Records of the messages.
+FIELDS, _SHARED, _PER_CLIENT, UP, REPORTS, _SCALES = "say", "shared", "own", "up", "reports", "scales"
 
 
 def registration_request(*, rr: bool, leave_out: str, weak: bool, most: int | None = None) -> RecordDict:
     """Return a registration request; the site's counts depend on these options."""
     fields = {"protocol": PROTOCOL, "rr": rr, "leave_out": leave_out, "weak": weak, "version": __version__}
-    return RecordDict({_FIELDS: ConfigRecord(fields if most is None else {**fields, "most_per_class": most})})
+    return RecordDict({FIELDS: ConfigRecord(fields if most is None else {**fields, "most_per_class": most})})
 
 
 def read_registration_request(content: RecordDict) -> tuple[bool, str, bool, int | None]:
@@ -58,7 +59,7 @@ def server_version(content: RecordDict) -> str:
 
 def registration_reply(registration: Mapping[str, Any]) -> RecordDict:
     """Return a site's registration."""
-    return RecordDict({_FIELDS: ConfigRecord({"protocol": PROTOCOL, **registration})})
+    return RecordDict({FIELDS: ConfigRecord({"protocol": PROTOCOL, **registration})})
 
 
 def read_registration_reply(content: RecordDict) -> dict[str, Any]:
@@ -92,12 +93,16 @@ def read_registration_reply(content: RecordDict) -> dict[str, Any]:
     return fields
 
 
-def round_request(request: RoundRequest) -> RecordDict:
-    """Return the server's request to a site for a round."""
+def round_request(request: RoundRequest, more: Mapping[str, ConfigRecord] | None = None) -> RecordDict:
+    """Return the server's request to a site for a round.
+
+    Args:
+        more: further records, such as the shares of secure aggregation.
+    """
     shared, per_client, holders = down_records(request.shared)
     fields = {"order": request.run_spec.as_text(), "round": request.round, "clients": list(request.clients)}
     fields |= {"last": request.last, "holders": json.dumps(holders)}
-    return RecordDict({_FIELDS: ConfigRecord(fields), _SHARED: shared, _PER_CLIENT: per_client})
+    return RecordDict({FIELDS: ConfigRecord(fields), _SHARED: shared, _PER_CLIENT: per_client, **(more or {})})
 
 
 def read_round_request(content: RecordDict) -> RoundRequest:
@@ -125,7 +130,7 @@ def round_reply(reply: RoundReply, request: RoundRequest) -> RecordDict:
     fields = {"run": request.run_spec.run, "round": request.round, "clients": list(request.clients)}
     sent = ConfigRecord({**fields, "examples": list(reply.examples)})
     optional = {_SCALES: record_of(scales)} if request.run_spec.transport != PLAIN else {}
-    return RecordDict({_UP: record_of(leaves), _REPORTS: MetricRecord(reports), _FIELDS: sent, **optional})
+    return RecordDict({UP: record_of(leaves), REPORTS: MetricRecord(reports), FIELDS: sent, **optional})
 
 
 def read_round_reply(content: RecordDict, request: RoundRequest, schema: TensorSchema) -> RoundReply:
@@ -138,8 +143,35 @@ def read_round_reply(content: RecordDict, request: RoundRequest, schema: TensorS
     Raises:
         NetworkError: the reply does not match; unexpected or oversized leaves are rejected before they are decoded.
     """
-    clients, transport, fields = request.clients, request.run_spec.transport, fields_of(content)
-    parts = {_UP, _REPORTS, _FIELDS} | ({_SCALES} if transport != PLAIN else set())
+    clients, transport = request.clients, request.run_spec.transport
+    rows, examples = losses_of_reply(
+        content, request, {UP, REPORTS, FIELDS} | ({_SCALES} if transport != PLAIN else set())
+    )
+    expected = {path: (packed(*leaf, transport), (len(clients), *leaf[1])) for path, leaf in schema.leaves.items()}
+    smaller = [path for path, (dtype, _) in expected.items() if dtype != schema.leaves[path][0]]
+    leaves = up_leaves(content.array_records[UP], expected)
+    scales = dict.fromkeys(smaller, (torch.float32, (len(clients),)))
+    sizes = up_leaves(content.array_records[_SCALES], scales) if transport != PLAIN else {}
+    returned = unpack(leaves, sizes, request.shared, transport)
+    for tree, losses in zip(returned, rows, strict=True):
+        schema.check(tree, losses)
+    return RoundReply(returned, rows, examples)
+
+
+def losses_of_reply(
+    content: RecordDict, request: RoundRequest, parts: Set[str]
+) -> tuple[list[dict[str, float]], list[int]]:
+    """Return each client's losses and beats from a reply for a round, checked against the request.
+
+    Args:
+        content: the reply.
+        request: the server's request.
+        parts: the records that the reply has to have.
+
+    Raises:
+        NetworkError: the reply does not match.
+    """
+    clients, fields = request.clients, fields_of(content)
     if set(content) != parts or set(fields) != set(ROUND_UP):
         raise NetworkError("a site's reply", f"has the parts {sorted(content)!s:.100}", ", ".join(sorted(parts)))
     if (fields["run"], fields["round"]) != (request.run_spec.run, request.round):
@@ -149,20 +181,11 @@ def read_round_reply(content: RecordDict, request: RoundRequest, schema: TensorS
         raise NetworkError("a site's reply", "is for other patients", "the requested patients")
     if not all(_is_integer(count, 1, 1 << 40) for count in examples):
         raise NetworkError("a site's reply", "used no beats", "1 or more per patient")
-    rows = _reports(content, len(clients))
-    expected = {path: (packed(*leaf, transport), (len(clients), *leaf[1])) for path, leaf in schema.leaves.items()}
-    smaller = [path for path, (dtype, _) in expected.items() if dtype != schema.leaves[path][0]]
-    leaves = up_leaves(content.array_records[_UP], expected)
-    scales = dict.fromkeys(smaller, (torch.float32, (len(clients),)))
-    sizes = up_leaves(content.array_records[_SCALES], scales) if transport != PLAIN else {}
-    returned = unpack(leaves, sizes, request.shared, transport)
-    for tree, losses in zip(returned, rows, strict=True):
-        schema.check(tree, losses)
-    return RoundReply(returned, rows, [int(str(value)) for value in examples])
+    return _reports(content, len(clients)), [int(str(value)) for value in examples]
 
 
 def _reports(content: RecordDict, clients: int) -> list[dict[str, float]]:
-    reports = content.metric_records[_REPORTS]
+    reports = content.metric_records[REPORTS]
     rows: list[dict[str, float]] = [{} for _ in range(clients)]
     for name, values in reports.items():
         if not isinstance(values, list) or len(values) != clients:
@@ -183,7 +206,7 @@ def end_request(run_spec: RunSpec, last: int, leaves: Mapping[str, Any], split: 
         split: ``test`` at the end; ``valid`` for intermediate scores.
     """
     fields = ConfigRecord({"order": run_spec.as_text(), "last": last, "split": split})
-    return RecordDict({_FIELDS: fields, _SHARED: record_of(leaves)})
+    return RecordDict({FIELDS: fields, _SHARED: record_of(leaves)})
 
 
 def read_end_request(content: RecordDict) -> tuple[RunSpec, int, str, dict[str, Any]]:
@@ -204,12 +227,12 @@ def read_end_request(content: RecordDict) -> tuple[RunSpec, int, str, dict[str, 
 
 def end_reply(scores: EndScores) -> RecordDict:
     """Return a site's scores."""
-    return RecordDict({_REPORTS: MetricRecord(scores.as_json())})
+    return RecordDict({REPORTS: MetricRecord(scores.as_json())})
 
 
 def read_end_reply(content: RecordDict) -> EndScores:
     """Return a site's scores; raises NetworkError."""
-    scores = content.metric_records.get(_REPORTS)
+    scores = content.metric_records.get(REPORTS)
     accepted = (set(END_UP), {"patients"})  # the second if the site does not report scores
     if scores is None or set(scores) not in accepted or any(isinstance(value, list) for value in scores.values()):
         raise NetworkError("a site's scores", "have other fields", ", ".join(END_UP))
@@ -222,7 +245,7 @@ def read_end_reply(content: RecordDict) -> EndScores:
 
 def refusal_reply(problem: SiteError) -> RecordDict:
     """Return a site's refusal, which holds only the error code."""
-    return RecordDict({_FIELDS: ConfigRecord({"refused": problem.code})})
+    return RecordDict({FIELDS: ConfigRecord({"refused": problem.code})})
 
 
 def refusal_code(content: RecordDict) -> str | None:
@@ -239,7 +262,7 @@ def refusal_reason(content: RecordDict) -> str | None:
 
 def fields_of(content: RecordDict) -> Mapping[str, Any]:
     """Return the fields of a message, besides its leaves; empty if there are none."""
-    return dict(content.config_records.get(_FIELDS, ConfigRecord()))
+    return dict(content.config_records.get(FIELDS, ConfigRecord()))
 
 
 def _is_integer(value: object, low: int, high: int) -> bool:

@@ -105,7 +105,13 @@ class SiteMessenger:
         self._unresponsive: set[int] = set()  # missed a request, and none could be sent since
 
     def request(
-        self, kind: str, contents: Mapping[int, RecordDict], read: Callable[[int, RecordDict], T], *, group: str = ""
+        self,
+        kind: str,
+        contents: Mapping[int, RecordDict],
+        read: Callable[[int, RecordDict], T],
+        *,
+        group: str = "",
+        fewest: int = 0,
     ) -> Replies[T]:
         """Send each node its message, and wait for as many replies as the policy requires.
 
@@ -114,12 +120,14 @@ class SiteMessenger:
             contents: node -> content.
             read: checks and decodes a reply; raises NetworkError if it is invalid.
             group: the round, shown in Flower's log.
+            fewest: replies that are needed whatever the policy says; at most as many as there are messages.
 
         Raises:
             NetworkError: too few sites remain after refusals, failures and invalid replies.
         """
         request = _Request(kind, group, contents, read)
-        needed, start, last_check, reported = self.policy.needed(len(contents)), time.monotonic(), -CHECK_S, False
+        needed, start = max(fewest, self.policy.needed(len(contents))), time.monotonic()
+        last_check, reported = -CHECK_S, False
         if self._late_replies:
             self._receive(request)
         while True:

@@ -15,7 +15,7 @@ from ecgfed.base.errors import OptionError, StorageError, param
 from ecgfed.base.files import read_json, write_json
 from ecgfed.base.text import count_of
 from ecgfed.core.methods.base import Requirements
-from ecgfed.network.config import MAX_BEATS, MAX_CHANGE, MAX_PATIENTS, PolicyOptions
+from ecgfed.network.config import FEWEST_SUMMED, MAX_BEATS, MAX_CHANGE, MAX_PATIENTS, PolicyOptions
 from ecgfed.network.errors import NetworkError
 
 FILE_NAME = "policy.json"
@@ -37,12 +37,16 @@ class Policy(PolicyOptions):
         without: names of sites that take no part any more.
     """
 
-    def check(self, sites: int, needs: Requirements) -> None:
+    def check(self, sites: int, needs: Requirements, *, secure: bool = False) -> None:
         """Check the policy against the federation and the method; raises OptionError.
 
         Args:
             sites: number of sites in the federation.
+            secure: whether it uses secure aggregation.
         """
+        if secure and sites - len(self.without) < FEWEST_SUMMED:
+            expected = f"{FEWEST_SUMMED} sites or more to remain with {param('secure_aggregation')}"
+            raise OptionError("without", f"{len(self.without)} of {sites} sites", expected, code="conflict")
         if self.without and needs.all_clients:
             expected = "all sites, because every client takes part in each round of this method"
             raise OptionError("without", ", ".join(self.without), expected, "begin in a new folder", code="conflict")
@@ -52,6 +56,11 @@ class Policy(PolicyOptions):
             return
         if self.min_sites > sites:
             raise OptionError("min_sites", f"{self.min_sites}", f"at most {sites}, the number of sites")
+        if secure and self.min_sites < (least := sites // 2 + 1):
+            expected = (
+                f"{least} or more of {sites} sites with {param('secure_aggregation')}, which reveals no smaller sum"
+            )
+            raise OptionError("min_sites", f"{self.min_sites}", expected, code="conflict")
         if self.min_sites < sites and needs.all_clients:
             expected = "all sites, because every client takes part in each round of this method"
             action = f"omit {param('min_sites')}"

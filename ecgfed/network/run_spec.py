@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ecgfed.base.errors import EcgfedError
@@ -21,7 +21,7 @@ from ecgfed.network.transport import PLAIN, TRANSPORTS
 
 #: Processing of updates besides the method: option -> allowed values, the first of which is the default. A site refuses
 #: a run with an unknown option instead of ignoring it. (Clipping and noise are in the plan.)
-OPTIONS: dict[str, tuple[str, ...]] = {"transport": TRANSPORTS}
+OPTIONS: dict[str, tuple[str, ...]] = {"transport": TRANSPORTS, "secure_aggregation": ("off", "on")}
 _IDENTITY = re.compile(r"[0-9a-f]{64}")
 
 
@@ -59,6 +59,29 @@ class RunSpec:
     def transport(self) -> str:
         """Encoding of the updates."""
         return self.options.get("transport", PLAIN)
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether the server learns only sums over sites."""
+        return self.options.get("secure_aggregation") == "on"
+
+    @property
+    def examples(self) -> int:
+        """Training examples of the federation."""
+        return sum(int(source["training_examples"]) for source in self.sites)
+
+    @property
+    def place(self) -> int:
+        """Place of the receiving site in ``sites``, from 0; raises SiteError."""
+        names = [source["name"] for source in self.sites]
+        if self.site not in names:
+            raise SiteError("request", "the server's order", "does not name this site")
+        return names.index(self.site)
+
+    @property
+    def common(self) -> str:
+        """What is the same for all sites, as JSON text."""
+        return replace(self, first=0, site="").as_text()
 
     def as_text(self) -> str:
         """Return the specification as JSON text."""

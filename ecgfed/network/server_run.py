@@ -38,6 +38,7 @@ from ecgfed.network.roster import Roster, build_roster, read_roster, write_roste
 from ecgfed.network.run_spec import RunSpec
 from ecgfed.network.server_folder import LEAVES, RESULT, SCORES, check_run, read_config, record_refusal, server_run
 from ecgfed.network.site_results import EndScores, scores_in_words
+from ecgfed.network.sum_engine import SumEngine
 from ecgfed.network.update_bounds import check_state
 
 #: Seconds to wait for the folder's lock: a killed server may release it late.
@@ -158,11 +159,14 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], log: Callable[[st
         different = differences(sources_of(roster.sites, NAMES))
         for line in (*roster.warnings(), *different, *describe_aggregation(run.plan)):
             log(line)
+        if config.secure_aggregation:
+            log("Secure aggregation: of the updates only sums over sites arrive here; losses and counts as before.")
         if state.round:
             log(f"resuming after round {state.round}")
         options, last_by_site = config.options(), last_rounds(run, roster, state)
         spec_of = partial(run_spec_for, run, roster, options=options)
-        engine = NetworkEngine(folder, messenger, roster, run.plan, spec_of, last_by_site)
+        kind = SumEngine if config.secure_aggregation else NetworkEngine
+        engine = kind(folder, messenger, roster, run.plan, spec_of, last_by_site)
         callbacks: list[Callback] = [
             _CheckState(folder),
             _RecordSkipped(engine),
@@ -181,7 +185,8 @@ def _open_run(folder: Path, config: FederationConfig, messenger: SiteMessenger) 
     recorded = read_roster(folder)
     roster = _register(folder, config, messenger, recorded)
     try:
-        messenger.policy.check(config.sites, method_by_name(config.method).requirements)
+        needs = method_by_name(config.method).requirements
+        messenger.policy.check(config.sites, needs, secure=config.secure_aggregation)
         check_run(folder, config, roster)
     except OptionError as problem:
         record_refusal(folder, problem)

@@ -25,6 +25,8 @@ MESSAGES, OLD_MESSAGES, COUNTS = "messages.txt", "messages-old.txt", "counts.jso
 MAX_MESSAGES_BYTES = 1 << 20
 #: Longest line, in characters: the server chooses some of its text.
 MAX_LINE = 500
+#: Messages of secure aggregation beside the round's, which are not reported.
+SUM_KINDS = ("query.keys", "query.shares", "query.unmask")
 
 
 def add_message(folder: Path, line: str) -> None:
@@ -93,6 +95,8 @@ def on_answer(folder: Path, kind: str, fields: Mapping[str, Any], refused: str |
     Args:
         refused: the refusal's code, None for an answer.
     """
+    if kind in SUM_KINDS and refused is None:
+        return
     values = counts_of(folder)
     now = round(time.time())
     order = _order(fields)

@@ -26,7 +26,8 @@ from ecgfed.base.files import create_folder, read_json, write_json
 from ecgfed.base.text import count_of
 from ecgfed.core.federation.data import TrainingData, training_data
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
-from ecgfed.network.config import SiteOptions
+from ecgfed.network.certificates import check_public_key
+from ecgfed.network.config import FEWEST_SUMMED, SiteOptions
 from ecgfed.network.errors import SiteError
 from ecgfed.network.limits import DEFAULT_OPTIONS, Limits
 from ecgfed.network.provenance import provenance_of
@@ -47,6 +48,9 @@ class Site:
         max_epsilon: bound on the epsilon of all runs together for one patient (``ecgfed.network.budget``); None is no
             bound.
         limits: limits on the number of runs and their rounds.
+        partners: folder with the public keys of the only sites in whose sums this one takes part
+            (``ecgfed.network.site_sums``); with None it takes part in other runs too, and in secure aggregation
+            believes the server whose keys they are.
         numbers: one of ``ORDERS``; None if an older version created the folder.
         asked: what the audit log will say of the question that is being answered.
     """
@@ -57,6 +61,7 @@ class Site:
     max_epsilon: float | None = None
     limits: Limits = field(default_factory=Limits)
     numbers: str | None = None
+    partners: Path | None = None
     asked: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
@@ -142,7 +147,8 @@ def make_site(path: Path, cohort: Path, options: SiteOptions = DEFAULT_OPTIONS) 
             expected = f"{site.numbers}, as in {path}"
             raise OptionError("numbers", f"{order}", expected, "or use a new folder", code="contradiction")
         epsilon = site.max_epsilon if options.max_epsilon is None else options.max_epsilon
-        updated = replace(site, max_epsilon=epsilon, limits=site.limits.updated(options))
+        partners = site.partners if options.partners is None else _partners(options.partners)
+        updated = replace(site, max_epsilon=epsilon, limits=site.limits.updated(options), partners=partners)
         if updated != site:
             _write(updated)
         return updated
@@ -150,10 +156,23 @@ def make_site(path: Path, cohort: Path, options: SiteOptions = DEFAULT_OPTIONS) 
     order = order or "shuffled"
     if order == "shuffled":
         secrets.SystemRandom().shuffle(indices)
-    site = Site(path, cohort_path, tuple(indices), options.max_epsilon, limits, order)
+    partners = None if options.partners is None else _partners(options.partners)
+    site = Site(path, cohort_path, tuple(indices), options.max_epsilon, limits, order, partners)
     create_folder(path)
     _write(site)
     return site
+
+
+def _partners(text: str) -> Path:
+    """Return the folder of the partners' keys; raises OptionError if there are none, or a file is not a key."""
+    folder = Path(text).resolve()
+    keys = sorted(folder.glob("*.pub")) if folder.is_dir() else []
+    if len(keys) < FEWEST_SUMMED - 1:
+        expected = f"a folder with the keys of {FEWEST_SUMMED - 1} other sites or more"
+        raise OptionError("partners", f"{text} holds {len(keys)} public keys (*.pub)", expected)
+    for key in keys:
+        check_public_key(key)
+    return folder
 
 
 def _write(site: Site) -> None:
@@ -161,6 +180,7 @@ def _write(site: Site) -> None:
     document |= {"order": list(site.order)}
     document |= {} if site.max_epsilon is None else {"most_epsilon": site.max_epsilon}
     document |= {} if site.numbers is None else {"numbers": site.numbers}
+    document |= {} if site.partners is None else {"partners": str(site.partners)}
     write_json(site.path / FILE_NAME, document | site.limits.as_json())
 
 
@@ -181,7 +201,8 @@ def open_site(path: Path) -> Site:
         numbers = value.get("numbers")
         if numbers is not None and numbers not in ORDERS:
             raise ValueError(f"numbers of {', '.join(ORDERS)}")
-        return Site(path, _path(value["cohort"]), order, value.get("most_epsilon"), limits, numbers)
+        partners = _path(value["partners"]) if "partners" in value else None
+        return Site(path, _path(value["cohort"]), order, value.get("most_epsilon"), limits, numbers, partners)
     except (KeyError, TypeError, ValueError, OptionError) as problem:
         reason = f"lacks {problem!s:.100}"
         raise StorageError(file, reason, "a site's description", "create a new site folder") from problem

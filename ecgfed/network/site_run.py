@@ -24,6 +24,7 @@ from ecgfed.core.federation.data import uses_weak_labels
 from ecgfed.core.federation.plan import available_cores, check_requirements
 from ecgfed.core.federation.single_thread import single_torch_thread
 from ecgfed.core.federation.state import State
+from ecgfed.core.federation.sums import check_sums
 from ecgfed.core.federation.threads import ThreadEngine
 from ecgfed.core.federation.trees import flatten, stack, unflatten
 from ecgfed.core.federation.updates import NoisedEngine, check_combining
@@ -127,6 +128,8 @@ class SiteRun:
             raise SiteError("request", "the server's run specification", "differs from the one that started this run")
         self.method, self.plan = run_spec.build_method(), run_spec.train_plan()
         site.limits.check_rounds(self.plan.rounds)
+        if site.partners is not None and not run_spec.is_secure:
+            raise SiteError("alone", "the server's run", "uses no secure aggregation", "sums with this site's partners")
         self.cohort, spec = site.cohort(), self.method.net.spec
         self._check_cohort(spec)
         self.data = site.training_data(
@@ -140,6 +143,8 @@ class SiteRun:
         try:
             check_requirements(self.method.requirements, self.plan, run_spec.federation)
             check_combining(self.method, self.plan)
+            if run_spec.is_secure:
+                check_sums(self.method.name, self.method.communication.with_settings(self.method.settings), self.plan)
         except EcgfedError as problem:
             raise SiteError("request", "the server's plan", f"{problem.marked:.300}") from problem
         self.store = CheckpointStore(self.folder, run_spec.run)

@@ -79,7 +79,10 @@ def _server(folder: Path) -> Status:
     wait_s = policy.timeout_s if policy.min_sites else None
     values |= {"min_sites": policy.min_sites, "wait_s": wait_s, "transport": config.transport}
     needed = "all of them" if policy.min_sites is None else f"{policy.min_sites} of them, after {policy.timeout_s:g} s"
+    values["secure_aggregation"] = config.secure_aggregation
     lines = [f"Server of {count_of(config.sites, 'site')}, method {config.method}; a round needs {needed}."]
+    if config.secure_aggregation:
+        lines.append("Secure aggregation: it learns only sums of the sites' updates.")
     if refused := config_refusal(folder):
         values["refused"] = refused
         lines.append(f"It could not start: {refused}. Start it again with other options.")
@@ -173,6 +176,9 @@ def _site(folder: Path) -> Status:
     values |= site.limits.as_json()
     most_runs, most_rounds = count_of(site.limits.runs, "run"), count_of(site.limits.rounds, "round")
     lines.append(f"It takes part in at most {most_runs}, each of at most {most_rounds}.")
+    if site.partners is not None:
+        values["partners"] = str(site.partners)
+        lines.append(f"It sends updates only in sums with the sites whose keys are in {site.partners}.")
     if (folder / AUDIT).is_file():
         refused = answered(folder, lambda line: str(line["answer"]).startswith("refused"))
         values["questions"], values["refused"] = answered(folder, lambda line: True), refused

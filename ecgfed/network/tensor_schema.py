@@ -55,14 +55,18 @@ class TensorSchema:
             mismatch = sorted(set(received.items()) ^ set(self.leaves.items()), key=str)[0][0]
             reason = f"has leaves or shapes that differ from the method's ({mismatch[:100]!r})"
             raise NetworkError("a site's reply", reason)
-        if set(losses) != self.losses:
-            raise NetworkError("a site's reply", f"has the losses {sorted(losses)!s:.100}", str(sorted(self.losses)))
         for path, leaf in flatten(returned).items():
             if leaf.is_floating_point() and not bool((leaf.abs() <= MAX_ABS).all()):
                 problem = "has numbers that are too large" if bool(torch.isfinite(leaf).all()) else "is not finite"
                 raise NetworkError("a site's reply", f"{problem} in {path[:100]!r}", f"numbers of {MAX_ABS:g} at most")
             if path.rpartition("/")[2] == "loss" and not bool(((leaf >= 0) & (leaf <= MAX_LOSS)).all()):
                 raise NetworkError("a site's reply", f"has {path[:100]} {leaf.flatten()[0]:g}", f"0 to {MAX_LOSS:g}")
+        self.check_losses(losses)
+
+    def check_losses(self, losses: Mapping[str, float]) -> None:
+        """Reject losses of other names, or out of range; raises NetworkError."""
+        if set(losses) != self.losses:
+            raise NetworkError("a site's reply", f"has the losses {sorted(losses)!s:.100}", str(sorted(self.losses)))
         for name, value in losses.items():
             least = 0.0 if name == "loss" else -MAX_LOSS  # GRP-FED's ``local_loss`` has an adversary's part
             if not least <= value <= MAX_LOSS:  # also rejects NaN

@@ -132,5 +132,10 @@ def test_a_file_says_the_same(ecgfed: Command, cohort_path: Path, tmp_path: Path
 def test_methods_say_whether_they_fit(ecgfed: Command) -> None:
     assert "--aggregation and --dp-clip fit" in ecgfed("methods", "scaffold").out
     assert "--aggregation and --dp-clip do not fit" in ecgfed("methods", "q-ffl").out
+    assert "--secure-aggregation fits" in ecgfed("methods", "scaffold").out
+    assert (
+        "--secure-aggregation does not fit: the server needs of each client: its loss"
+        in ecgfed("methods", "grp-fed").out
+    )
     assert json.loads(ecgfed("methods", "mtl", "--json").out)["averages"] is True
     assert json.loads(ecgfed("methods", "mtl", "--set", "relation=learned", "--json").out)["averages"] is False

@@ -41,6 +41,11 @@ class MethodSummary:
     has_global_model: bool
     averages: bool
 
+    @property
+    def sums(self) -> bool:
+        """Whether the server needs only sums over clients, as secure aggregation requires, with these settings."""
+        return bool(self.card.up) and self.card.needs_each is None
+
     def as_json(self) -> dict[str, Any]:
         """Return a JSON-ready dictionary."""
         return {
@@ -50,6 +55,7 @@ class MethodSummary:
             "text": self.text,
             "has_global_model": self.has_global_model,
             "averages": self.averages,
+            "sums": self.sums,
             "down": [entry.as_json() for entry in self.full_card.down],
             "up": [entry.as_json() for entry in self.full_card.up],
             "keeps": [entry.as_json() for entry in self.full_card.stores],

@@ -30,6 +30,11 @@ SentForm = Literal[
 ]
 #: What the server sends is equal for ``everybody``, computed for the ``addressee``, or ``another`` client's unchanged.
 Scope = Literal["everybody", "addressee", "another"]
+#: What the server makes of what the clients send, if it is a mean and nothing else: weighted by training ``beats``, or
+#: ``equal``; "" if it needs what each of them sent.
+Mean = Literal["", "beats", "equal"]
+BEATS: Mean = "beats"
+EQUAL: Mean = "equal"
 #: Whether the server knows a client's stored value: ``never``, ``as it is``, or ``in effect``, from the messages.
 Visibility = Literal["never", "as it is", "in effect"]
 
@@ -68,6 +73,8 @@ class Sent:
         form: the content.
         scope: of what the server sends.
         condition: conditions on the settings (``condition_holds``), all of which have to hold; none: always.
+        mean: of what a client sends, the mean that is all the server needs of it, if there is one.
+        equal_if: conditions on the settings, each of which makes that mean ``equal``.
     """
 
     name: str
@@ -75,6 +82,8 @@ class Sent:
     form: SentForm = "model"
     scope: Scope = "everybody"
     condition: tuple[str, ...] = ()
+    mean: Mean = ""
+    equal_if: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields under the keys of ``ecgfed methods --json``."""
@@ -183,9 +192,19 @@ class CommunicationSpec:
 
     def with_settings(self, settings: Any) -> "CommunicationSpec":
         """Return the complete spec with these settings: entries whose conditions do not hold are dropped."""
-        return self.complete().filtered(
+        card = self.complete().filtered(
             lambda entry: all(condition_holds(condition, settings) for condition in entry.condition)
         )
+        up = (
+            replace(entry, mean=EQUAL) if any(condition_holds(one, settings) for one in entry.equal_if) else entry
+            for entry in card.up
+        )
+        return replace(card, up=tuple(up))
+
+    @property
+    def needs_each(self) -> Sent | None:
+        """The last entry that the server needs of each client by itself; None if sums over clients are enough."""
+        return next((entry for entry in reversed(self.up) if not entry.mean), None)
 
     def filtered(self, predicate: Callable[[Entry], bool]) -> "CommunicationSpec":
         """Return the spec with the entries that fulfil a predicate."""

@@ -58,7 +58,7 @@ class FedGate(LossWeighted):
         FedAvg.communication,
         title="FedGate",
         reference="ours",
-        up=(*FedAvg.communication.up, Sent("loss", "its loss", "number")),
+        up=(Sent("model", "local model"), Sent("loss", "its loss", "number")),
         stores=(Stored("loss", "its loss", "as it is"),),
     )
     settings_type: ClassVar[type] = FedGateSettings

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from ecgfed.base.errors import OptionError, param
 from ecgfed.core.methods.base import Method
-from ecgfed.core.methods.communication import CommunicationSpec, Metric, Sent, Stored
+from ecgfed.core.methods.communication import BEATS, EQUAL, CommunicationSpec, Metric, Sent, Stored
 from ecgfed.core.methods.fedavg import FedAvg
 from ecgfed.core.methods.feddyn import FedDyn, FedDynSettings
 from ecgfed.core.methods.fedprox import FedProx, FedProxSettings
@@ -107,8 +107,14 @@ class FedRod(Method):
             Sent("generic/variate", "control variate", "trainable", condition=("generic=scaffold",)),
         ),
         up=(
-            Sent("generic/model", "local generic model"),
-            Sent("generic/change", "change of its control variate", "trainable", condition=("generic=scaffold",)),
+            Sent("generic/model", "local generic model", mean=BEATS, equal_if=("generic=scaffold", "generic=feddyn")),
+            Sent(
+                "generic/change",
+                "change of its control variate",
+                "trainable",
+                condition=("generic=scaffold",),
+                mean=EQUAL,
+            ),
         ),
         stores=(
             Stored("model", "local generic model", "as it is"),
@@ -211,7 +217,7 @@ class FedRodHyper(FedRod):
         FedRod.communication,
         title="Fed-RoD (hyper)",
         down=(*FedRod.communication.down, Sent("hyper", "hypernetwork", "net")),
-        up=(*FedRod.communication.up, Sent("hyper", "local hypernetwork", "net")),
+        up=(*FedRod.communication.up, Sent("hyper", "local hypernetwork", "net", mean=BEATS)),
         stores=tuple(entry for entry in FedRod.communication.stores if entry.name != "personal"),
     )
 

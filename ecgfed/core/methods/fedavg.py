@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ecgfed.core.methods.base import Method
-from ecgfed.core.methods.communication import CommunicationSpec, Sent
+from ecgfed.core.methods.communication import BEATS, EQUAL, CommunicationSpec, Sent
 from ecgfed.core.methods.interface import ClientInfo, Returned, Tree
 from ecgfed.core.methods.models import Pipeline, Stage
 from ecgfed.core.methods.server_sgd import FederatedSgdSettings
@@ -34,7 +34,7 @@ class FedAvg(Method):
         "FedAvg",
         "McMahan et al., AISTATS 2017",
         down=(Sent("model", "global model"),),
-        up=(Sent("model", "local model"),),
+        up=(Sent("model", "local model", mean=BEATS),),
     )
     averages = True
 
@@ -46,7 +46,9 @@ class FedAvgUniform(FedAvg):
     """FedAvg with equal weights for all participants."""
 
     name: ClassVar[str] = "fedavg-uniform"
-    communication: ClassVar[CommunicationSpec] = replace(FedAvg.communication, title="FedAvg, unweighted")
+    communication: ClassVar[CommunicationSpec] = replace(
+        FedAvg.communication, title="FedAvg, unweighted", up=(Sent("model", "local model", mean=EQUAL),)
+    )
 
     def weights(self, returned: Returned) -> Tensor:
         """Return the aggregation weights (m,): 1/m each."""
@@ -78,7 +80,7 @@ class LossFirst(FedAvg):
 
     name: ClassVar[str] = ""
     communication: ClassVar[CommunicationSpec] = replace(
-        FedAvg.communication, up=(*FedAvg.communication.up, Sent("loss", "loss before training", "number"))
+        FedAvg.communication, up=(Sent("model", "local model"), Sent("loss", "loss before training", "number"))
     )
     settings_type: ClassVar[type] = LossFirstSettings
 

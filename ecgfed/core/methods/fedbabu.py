@@ -23,7 +23,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from ecgfed.core.methods.base import Method
-from ecgfed.core.methods.communication import CommunicationSpec, Sent, Stored
+from ecgfed.core.methods.communication import BEATS, CommunicationSpec, Sent, Stored
 from ecgfed.core.methods.interface import Batch, ClientInfo, Losses, Returned, Tree, weighted_mean
 from ecgfed.core.methods.local_sgd import zeros_like
 from ecgfed.core.methods.server_sgd import server_step
@@ -39,7 +39,7 @@ class FedBabu(Method):
         "FedBABU",
         "Oh et al., ICLR 2022",
         down=(Sent("extractor", "extractor", "extractor"),),
-        up=(Sent("extractor", "extractor", "extractor"),),
+        up=(Sent("extractor", "extractor", "extractor", mean=BEATS),),
         stores=(Stored("head", "the head that all clients start with", "in effect"),),
     )
     averages = True

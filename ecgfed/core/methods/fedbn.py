@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ecgfed.base.errors import OptionError, param
 from ecgfed.core.methods.base import Method
-from ecgfed.core.methods.communication import CommunicationSpec, Sent, Stored
+from ecgfed.core.methods.communication import EQUAL, CommunicationSpec, Sent, Stored
 from ecgfed.core.methods.interface import ClientInfo, Returned, Tree
 from ecgfed.core.methods.local_sgd import zeros_like
 from ecgfed.core.methods.models import Pipeline, Stage
@@ -38,7 +38,7 @@ class FedBN(Method):
         "FedBN",
         "Li et al., ICLR 2021",
         down=(Sent("model", "global model without normalisation layers", "without norm"),),
-        up=(Sent("model", "local model without normalisation layers", "without norm"),),
+        up=(Sent("model", "local model without normalisation layers", "without norm", mean=EQUAL),),
         stores=(Stored("norm", "normalisation layers"),),
     )
     averages = True

@@ -48,7 +48,7 @@ class FedNova(FedAvg):
         FedAvg.communication,
         title="FedNova",
         reference="Wang et al., NeurIPS 2020",
-        up=(*FedAvg.communication.up, Sent("steps", "its effective number of steps", "number")),
+        up=(Sent("model", "local model"), Sent("steps", "its effective number of steps", "number")),
     )
     averages = False
 

@@ -7,7 +7,7 @@ the global model is the ensemble of the personal models, or their average.
 from typing import ClassVar
 
 from ecgfed.core.methods.base import Method
-from ecgfed.core.methods.communication import CommunicationSpec, Sent, Stored
+from ecgfed.core.methods.communication import BEATS, CommunicationSpec, Sent, Stored
 from ecgfed.core.methods.interface import ClientInfo, Returned, Tree, weighted_mean
 from ecgfed.core.methods.local_sgd import SgdSettings, zeros_like
 from ecgfed.core.methods.models import Pipeline, Stage
@@ -23,7 +23,7 @@ class FedPer(Method):
         "FedPer",
         "Arivazhagan et al., 2019",
         down=(Sent("extractor", "extractor", "extractor"),),
-        up=(Sent("extractor", "extractor", "extractor"),),
+        up=(Sent("extractor", "extractor", "extractor", mean=BEATS),),
         stores=(Stored("head", "classifier head"),),
     )
     settings_type: ClassVar[type] = SgdSettings

@@ -30,7 +30,7 @@ from torch import Tensor
 
 from ecgfed.core.methods.algebra import plus
 from ecgfed.core.methods.base import Method
-from ecgfed.core.methods.communication import CommunicationSpec, Sent, Stored
+from ecgfed.core.methods.communication import BEATS, CommunicationSpec, Sent, Stored
 from ecgfed.core.methods.interface import Batch, ClientInfo, Losses, Returned, Tree, row_mean, weighted_mean
 from ecgfed.core.methods.local_sgd import SgdSettings, gradients, sgd_step, zeros_like
 from ecgfed.core.methods.losses import batch_loss
@@ -88,9 +88,9 @@ class Gpfl(Method):
             Sent("embeddings", "class embeddings", "net"),
         ),
         up=(
-            Sent("extractor", "extractor", "extractor"),
-            Sent("valve", "conditional valve", "net"),
-            Sent("embeddings", "class embeddings", "net"),
+            Sent("extractor", "extractor", "extractor", mean=BEATS),
+            Sent("valve", "conditional valve", "net", mean=BEATS),
+            Sent("embeddings", "class embeddings", "net", mean=BEATS),
         ),
         stores=(Stored("head", "classifier head"), Stored("shares", "its class shares")),
     )

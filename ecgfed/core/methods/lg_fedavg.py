@@ -14,7 +14,7 @@ from typing import ClassVar
 import torch
 
 from ecgfed.core.methods.base import Method
-from ecgfed.core.methods.communication import CommunicationSpec, Sent, Stored
+from ecgfed.core.methods.communication import BEATS, EQUAL, CommunicationSpec, Sent, Stored
 from ecgfed.core.methods.interface import ClientInfo, Returned, Tree, weighted_mean
 from ecgfed.core.methods.local_sgd import SgdSettings, zeros_like
 from ecgfed.core.methods.models import Pipeline, Stage
@@ -50,8 +50,8 @@ class LgFedAvg(Method):
             Sent("head", "classifier head", "head", condition=("warm_start<1",)),
         ),
         up=(
-            Sent("model", "local model (in the warm start)", condition=("warm_start>0",)),
-            Sent("head", "classifier head", "head", condition=("warm_start<1",)),
+            Sent("model", "local model (in the warm start)", condition=("warm_start>0",), mean=BEATS),
+            Sent("head", "classifier head", "head", condition=("warm_start<1",), mean=EQUAL),
         ),
         stores=(Stored("extractor", "extractor", condition=("warm_start<1",)),),
     )

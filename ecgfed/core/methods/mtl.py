@@ -23,7 +23,7 @@ from torch import Tensor
 
 from ecgfed.core.methods.algebra import minus, plus, times
 from ecgfed.core.methods.base import Method
-from ecgfed.core.methods.communication import CommunicationSpec, Sent, Stored
+from ecgfed.core.methods.communication import EQUAL, CommunicationSpec, Sent, Stored
 from ecgfed.core.methods.interface import ClientInfo, Returned, Tree, weighted_mean
 from ecgfed.core.methods.local_sgd import SgdSettings, zeros_like
 from ecgfed.core.methods.models import Pipeline, Stage
@@ -84,7 +84,7 @@ class Mtl(Method):
             Sent("own", "weight of its own model", "number", "addressee", LEARNED),
         ),
         up=(
-            Sent("change", "change of its own model", "trainable"),
+            Sent("change", "change of its own model", "trainable", mean=EQUAL),
             Sent("model", "its own model", "trainable", condition=LEARNED),
         ),
         stores=(

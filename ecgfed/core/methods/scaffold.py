@@ -22,7 +22,7 @@ from torch import Tensor
 
 from ecgfed.base.errors import OptionError, param
 from ecgfed.core.methods.algebra import minus, plus, times
-from ecgfed.core.methods.communication import CommunicationSpec, Sent, Stored
+from ecgfed.core.methods.communication import EQUAL, CommunicationSpec, Sent, Stored
 from ecgfed.core.methods.fedavg import FedAvgUniform
 from ecgfed.core.methods.interface import Batch, ClientInfo, Losses, Returned, Tree, weighted_mean
 from ecgfed.core.methods.local_sgd import model_gradients, zeros_like
@@ -60,7 +60,7 @@ class Scaffold(FedAvgUniform):
         title="SCAFFOLD",
         reference="Karimireddy et al., ICML 2020",
         down=(*FedAvgUniform.communication.down, Sent("variate", "control variate", "trainable")),
-        up=(*FedAvgUniform.communication.up, Sent("change", "change of its control variate", "trainable")),
+        up=(*FedAvgUniform.communication.up, Sent("change", "change of its control variate", "trainable", mean=EQUAL)),
         stores=(Stored("variate", "control variate", "in effect"),),
     )
     settings_type: ClassVar[type] = ScaffoldSettings

@@ -262,4 +262,4 @@ def test_no_audit_log(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="does not exist"):
         check_log(tmp_path)
     with pytest.raises(SiteError, match="asks again after 0 questions"):
-        audit.check_questions(tmp_path, 0, "questions", lambda line: True)
+        audit.check_questions(tmp_path, 0, "questions", "")

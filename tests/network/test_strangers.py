@@ -13,7 +13,7 @@ from needs import flower, haproxy
 
 flower()
 
-from attack import Attacked, attacked, head, signed, status_of, until
+from attack import Attacked, attacked, head, log_bytes, network_mib, signed, status_of, until
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from ecgfed.network.certificates import make_certificates
@@ -37,32 +37,6 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-def processes(made: Attacked) -> dict[int, str]:
-    """The server's programs: process -> command line, of those that name the folder of its run."""
-    found = {}
-    for path in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            variables = (path / "environ").read_bytes().split(b"\0")
-            if f"ECGFED_SERVER={made.folder.resolve()}".encode() in variables:
-                found[int(path.name)] = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-    return found
-
-
-def memory_mib(made: Attacked) -> float:
-    """Resident memory of the programs that the network reaches."""
-    pages = 0
-    for process, command in processes(made).items():
-        if "superlink" not in command.partition(" --")[0] and "haproxy" not in command:
-            continue
-        with contextlib.suppress(OSError):
-            pages += int(Path(f"/proc/{process}/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / MIB
-
-
-def log_bytes(made: Attacked) -> int:
-    return sum(file.stat().st_size for file in made.folder.glob("flower*.log"))
-
-
 def needs_proxy(made: Attacked) -> None:
     if not made.proxied:
         pytest.skip("a SuperLink alone waits for every connection")
@@ -75,7 +49,7 @@ def refusals(made: Attacked) -> int:
 
 def test_unfinished_bodies(server: Attacked) -> None:
     """100 requests that announce 8 MiB and send all of it but a byte."""
-    before, seen, open_ones = memory_mib(server), refusals(server), []
+    before, seen, open_ones = network_mib(server), refusals(server), []
     stranger, peak = ec.generate_private_key(ec.SECP384R1()), 0.0
     with contextlib.ExitStack() as stack:
         for number in range(100):
@@ -88,7 +62,7 @@ def test_unfinished_bodies(server: Attacked) -> None:
                 connection.sendall(head(PUSH, headers | {"content-length": str(8 * MIB)}))
                 for _ in range(8 * 16 - 1):
                     connection.sendall(b"x" * (MIB // 16))
-            peak = max(peak, memory_mib(server))
+            peak = max(peak, network_mib(server))
         assert {status_of(connection) for connection in open_ones} <= {0, 401}
         assert server.reached("a")
     assert peak - before < 100, f"{peak - before:.0f} MiB"  # of 800 that were sent
@@ -130,7 +104,7 @@ def test_long_paths(server: Attacked) -> None:
 def test_silent_connections(handshake: bool, server: Attacked) -> None:
     """1,001 of them, before or after TLS: sites get in, and they are gone after a while."""
     needs_proxy(server)
-    before = memory_mib(server)
+    before = network_mib(server)
     with contextlib.ExitStack() as stack:
         silent = []
         for _ in range(1001):
@@ -138,7 +112,7 @@ def test_silent_connections(handshake: bool, server: Attacked) -> None:
                 silent.append(stack.enter_context(contextlib.closing(server.connect(handshake=handshake))))
         assert server.reached("a")
         assert server.reached("b")
-        assert memory_mib(server) - before < 128
+        assert network_mib(server) - before < 128
         for connection in silent:  # each ends, with or without a word
             connection.settimeout(40)
             with contextlib.suppress(ConnectionError):

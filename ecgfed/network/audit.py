@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -108,13 +108,13 @@ def append(folder: Path, entry: Mapping[str, Any]) -> None:
             signature, public = signed(private, _canonical(line))
             if not (folder / AUDIT_KEY).is_file() or (folder / AUDIT_KEY).read_bytes() != public:
                 write_private(folder / AUDIT_KEY, public, mode=0o644)
-            counts = Counter(_counts(folder))
+            counts = _counts(folder)
             text = _canonical({**line, "signature": base64.b64encode(signature).decode()})
             stream.write(text + b"\n")
             stream.flush()
             os.fsync(stream.fileno())
         if kind := count_of_answers(line):
-            counts[kind] += 1
+            counts[kind] = counts.get(kind, 0) + 1
         stored = {"n": number + 1, "last": hashlib.sha256(text).hexdigest(), "counts": dict(counts)}
         with suppress(StorageError):  # counted again from the log
             write_json(folder / COUNTS, stored)
@@ -144,6 +144,15 @@ def _canonical(line: Mapping[str, Any]) -> bytes:
     return json.dumps(line, separators=(",", ":")).encode()
 
 
+def answered(folder: Path, accepts: Callable[[Mapping[str, Any]], bool]) -> int:
+    """Return how many lines of a log are accepted; lines that cannot be read count as none. Raises StorageError."""
+    count = 0
+    for text in read_bounded(folder / AUDIT, 2 * MAX_BYTES, StorageError).splitlines():
+        with suppress(ValueError, KeyError, TypeError):
+            count += bool(accepts(parse_json(text)))
+    return count
+
+
 def count_of_answers(line: Mapping[str, Any]) -> str:
     """Return what an answered question counts towards: a round of a run, or a run's scores; "" for any other."""
     if line["question"] == "round" and line["answer"] in (UPDATE, NOISED):
@@ -162,10 +171,12 @@ def _counts(folder: Path) -> dict[str, int]:
         if (stored["n"], stored["last"]) == (number, last):
             return {str(kind): int(count) for kind, count in stored["counts"].items()}
     counts = Counter[str]()  # the process was killed between the two, or the log is of an older version
-    for text in read_bounded(folder / AUDIT, 2 * MAX_BYTES, StorageError).splitlines():
-        with suppress(ValueError, KeyError, TypeError):
-            counts[count_of_answers(parse_json(text))] += 1
-    counts.pop("", None)
+
+    def counted(line: Mapping[str, Any]) -> bool:
+        counts.update(filter(None, [count_of_answers(line)]))
+        return True
+
+    answered(folder, counted)
     write_json(folder / COUNTS, {"n": number, "last": last, "counts": dict(counts)})
     return dict(counts)
 

@@ -37,18 +37,7 @@ HELD_S = 5.0
 #: Flower's message types that a site answers.
 KINDS = (messages.REGISTRATION, messages.ROUND, messages.END)
 
-
-class _SiteApp(ClientApp):
-    """Answers every message, one of an unknown type with a refusal that the audit log has a line for."""
-
-    def __call__(self, message: Message, context: Context) -> Message:
-        """Return the answer to a message."""
-        if message.metadata.message_type not in KINDS:
-            return _reply(message, _unknown)
-        return super().__call__(message, context)
-
-
-app = _SiteApp()
+_app = ClientApp()
 
 
 def handle(folder: Path, content: RecordDict, handler: Callable[[Site, RecordDict], RecordDict]) -> RecordDict:
@@ -170,6 +159,14 @@ def finish_run(message: Message, context: Context) -> Message:
     return _reply(message, _finish)
 
 
-app.query("hello")(register)
-app.train()(train_round)
-app.evaluate()(finish_run)
+_app.query("hello")(register)
+_app.train()(train_round)
+_app.evaluate()(finish_run)
+
+
+def app(message: Message, context: Context) -> Message:
+    """Answer every message, one of an unknown type with a refusal that the audit log has a line for."""
+    if message.metadata.message_type not in KINDS:
+        return _reply(message, _unknown)
+    answer: Message = _app(message, context)
+    return answer

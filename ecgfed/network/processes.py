@@ -159,7 +159,7 @@ def _clientapp() -> None:
     from ecgfed.network.client_app import app
     from ecgfed.network.site_guard import check_messages
 
-    check_messages(Path(os.environ[SITE]))
+    check_messages(Path(os.environ.get(SITE, "")))
     run_clientapp: Any = import_module("flwr.supernode.runtime.run_clientapp")
     # the run's code is neither unpacked nor loaded
     run_clientapp.install_from_fab = lambda *_, **__: None

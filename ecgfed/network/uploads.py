@@ -18,10 +18,16 @@ from flwr.proto.runtime_pb2 import PullAppMessagesRequest
 from flwr.supercore.corestate import sql_corestate
 from flwr.supercore.date import now
 from flwr.supercore.inflatable.inflatable_object import get_object_children_ids_from_object_content, iterate_object_tree
-from flwr.supercore.object_store.sql_object_store import ObjectChild, SqlObjectStore, StoredObject
+from flwr.supercore.object_store.sql_object_store import (
+    ObjectChild,
+    SqlObjectStore,
+    StoredObject,
+    delete,
+    select,
+    update,
+)
 from flwr.superlink.servicer.fleet import fleet_handlers
 from flwr.superlink.servicer.runtime import runtime_handlers
-from sqlalchemy import delete, select, update
 
 from ecgfed.network.objects import check_tree
 

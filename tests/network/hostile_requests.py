@@ -151,27 +151,6 @@ def named(site: str) -> Change:
 BIG = 10**9
 #: Requests of a run that has not begun, and the code of the refusal.
 BEFORE: dict[str, tuple[Change, str]] = {
-    "an unknown method": (order(method="nobody"), "request"),
-    "a method of the server's own": (order(method="/tmp/mine.py:Method"), "request"),
-    "a method that pools beats": (order(method="centralised"), "request"),
-    "another protocol": (order(protocol=99), "request"),
-    "an option that nobody knows": (order(options={"transport": "pickle"}), "request"),
-    "a run's name that is a path": (order(run="../../../../etc/passwd"), "request"),
-    "a site's name with control characters": (named("\x1b[2J\u202ea"), "request"),
-    "an order that is no JSON": (text("{"), "request"),
-    "an order in a thousand brackets": (text("[" * 100_000), "request"),
-    "an order of four million values": (text("[" + "0," * 4_000_000 + "0]"), "request"),
-    "an order with a name twice": (text('{"protocol": 3, "protocol": 3}'), "request"),
-    "other classes": (order(classes=["N", "V"]), "cohort"),
-    "a net for 10,000 classes": (net(classes=10_000), "cohort"),
-    "a net 16 times as wide, on batches of 10^9": (
-        lambda asked: (net(width=16.0)(asked), plan(batch_size=BIG, local_steps=1)(asked)),
-        "bound",
-    ),
-    "a net 1,000 times as wide": (net(width=1000.0), "request"),
-    "a learning rate of 1e30": (settings(lr=1e30), "request"),
-    "a learning rate that is no number": (settings(lr=float("nan")), "request"),
-    "a setting that nobody knows": (settings(more=1), "request"),
     "10^9 local steps": (plan(local_steps=BIG), "bound"),
     "10^9 local epochs": (plan(local_steps=None, local_epochs=BIG), "bound"),
     "a batch of none": (plan(batch_size=0), "request"),
@@ -201,6 +180,23 @@ BEFORE: dict[str, tuple[Change, str]] = {
     "a question that nobody knows": (sent_as("query.beats"), "request"),
     "the end of a run in place of a round": (sent_as(END), "request"),
     "a round in place of a registration": (sent_as(HELLO), "request"),
+    "an unknown method": (order(method="nobody"), "request"),
+    "a method of the server's own": (order(method="/tmp/mine.py:Method"), "request"),
+    "a method that pools beats": (order(method="centralised"), "request"),
+    "another protocol": (order(protocol=99), "request"),
+    "an option that nobody knows": (order(options={"transport": "pickle"}), "request"),
+    "a run's name that is a path": (order(run="../../../../etc/passwd"), "request"),
+    "a site's name with control characters": (named("\x1b[2J\u202ea"), "request"),
+    "an order that is no JSON": (text("{"), "request"),
+    "an order in a thousand brackets": (text("[" * 100_000), "request"),
+    "an order of four million values": (text("[" + "0," * 4_000_000 + "0]"), "request"),
+    "an order with a name twice": (text('{"protocol": 3, "protocol": 3}'), "request"),
+    "other classes": (order(classes=["N", "V"]), "cohort"),
+    "a net for 10,000 classes": (net(classes=10_000), "cohort"),
+    "a net 1,000 times as wide": (net(width=1000.0), "request"),
+    "a learning rate of 1e30": (settings(lr=1e30), "request"),
+    "a learning rate that is no number": (settings(lr=float("nan")), "request"),
+    "a setting that nobody knows": (settings(more=1), "request"),
 }
 #: Requests of a run whose first round has been answered.
 DURING: dict[str, tuple[Change, str]] = {
@@ -248,15 +244,17 @@ def main(grid: Any, context: Any) -> None:
     server = Path(os.environ["ECGFED_SERVER"])
     folder, answers = server.parent / "honest", server.parent / "answers.jsonl"
     (node,) = (int(one.node_id) for one in grid.get_nodes())
-    parts = [(BEFORE, "1"), ({"round 1": (lambda _: None, "")}, "1")]
+    parts: list[tuple[dict[str, tuple[Change, str]], str]] = [({"round 1": (lambda _: None, "")}, "1")]
     parts += [({"round 1 otherwise": (leaf(np.zeros(12, np.float32)), "")}, "1"), (DURING, "1")]
     parts += [({"round 1 again": (lambda _: None, "")}, "1"), ({"round 2": (lambda _: None, "")}, "2")]
     parts += [(AFTER, "end"), ({"the end": (lambda _: None, "")}, "end")]
-    parts += [({"another end": (leaf(np.zeros(12, np.float32)), "ended")}, "end")]
+    parts += [({"another end": (leaf(np.zeros(12, np.float32)), "ended")}, "end"), (BEFORE, "1")]
     with answers.open("a") as stream:
         for kinds, name in parts:
             for kind, (change, expected) in kinds.items():
                 asked = honest(folder, name)
+                if kinds is BEFORE:
+                    asked.order["run"] = hashlib.sha256(kind.encode()).hexdigest()
                 change(asked)
                 try:
                     answer = ask(grid, node, asked)

@@ -18,6 +18,7 @@ from test_resume import KilledError, killed_after
 
 from ecgfed.base.errors import OptionError, StorageError
 from ecgfed.base.files import sha256
+from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.runs.run import open_run
 from ecgfed.network import audit, client_app, messages, watch
 from ecgfed.network.audit import AUDIT, AUDIT_KEY, START, check_log
@@ -25,6 +26,7 @@ from ecgfed.network.config import SiteOptions
 from ecgfed.network.errors import SiteError
 from ecgfed.network.last_answer import GONE_S, SEEN, note_answer
 from ecgfed.network.leaves import final_leaves
+from ecgfed.network.limits import Limits
 from ecgfed.network.roster import read_roster
 from ecgfed.network.run_spec import RunSpec
 from ecgfed.network.server_run import run_spec_for
@@ -194,6 +196,17 @@ def test_work_is_bounded(plan: dict[str, Any], why: str, asked: tuple[Any, Any, 
     assert ask(site, longer(asked[2], **plan), 0.1, number=1, last=0) == {"refused": "bound"}
     assert why in (site / "log.txt").read_text()
     assert not (site / "runs" / ("ab" * 8)).exists()
+
+
+@pytest.mark.parametrize(("beats", "width", "is_taken"), [(4096, 1, True), (4097, 1, False), (257, 16, False)])
+def test_the_memory_of_a_step_is_bounded(beats: int, width: float, is_taken: bool) -> None:
+    """However large the batches of the plan are, a patient has so many beats."""
+    plan = TrainPlan(rounds=1, local_epochs=None, local_steps=1, batch_size=10**9)
+    if is_taken:
+        Limits().check_work(plan, 1, beats, width)
+        return
+    with pytest.raises(SiteError, match="a product of at most 4,096"):
+        Limits().check_work(plan, 1, beats, width)
 
 
 @pytest.mark.parametrize(("what", "code"), [("time", "bound"), ("server", "gone")])

@@ -14,8 +14,8 @@ from needs import flower
 
 flower()
 
+import hostile_replies as hostile
 import httpx
-import test_hostile_replies as hostile
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 from flwr.app.message import make_message, remove_content_from_message
 from flwr.app.metadata import Metadata

@@ -1,10 +1,10 @@
 """A site's audit log: one line for each question of the server, signed and chained, written before the answer leaves.
 
 audit.jsonl holds JSON objects, one per line: ``n`` (from 1), ``time`` (UTC), ``question`` (registration, round, scores,
-end; in secure aggregation keys, shares, unmasking), ``run``, ``round``, ``patients`` (how many), ``steps`` (of the
-patient with most), ``weights`` (SHA-256 of all arrays of the question), ``answer``, ``seconds``, ``previous`` (SHA-256
-of the line before, zeros in the first) and ``signature``, the site's ECDSA signature (base64) over the line without it.
-``audit.pub`` is the public key.
+end or unknown; in secure aggregation keys, shares, unmasking), ``run``, ``round``, ``patients`` (how many), ``steps``
+(of the patient with most), ``weights`` (SHA-256 of all arrays of the question), ``answer``, ``seconds``, ``previous``
+(SHA-256 of the line before, zeros in the first) and ``signature``, the site's ECDSA signature (base64) over the line
+without it. ``audit.pub`` is the public key.
 
 The chain shows changed, removed and exchanged lines, and the signature that the holder of the site's key wrote them.
 Lines cut off at the end show only beside a digest that was written down elsewhere (``check_log``).
@@ -14,13 +14,16 @@ import base64
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ecgfed.base.errors import OptionError, StorageError
+from ecgfed.base.files import read_json, write_json
 from ecgfed.base.safe_io import parse_json, read_bounded
 from ecgfed.base.text import safe_text
 from ecgfed.network.certificates import is_signed, make_site_key, signed
@@ -33,6 +36,10 @@ if TYPE_CHECKING:  # a site's run is tested without Flower
 
 #: Files in a site's folder.
 AUDIT, AUDIT_KEY = "audit.jsonl", "audit.pub"
+#: File in a site's folder: how many questions of each kind the log has answers to, and its last line.
+COUNTS = "audit-counts.json"
+#: Kinds of answers to a round; a stored one was given before, to the same question.
+UPDATE, NOISED, STORED = "update", "noised update", "stored update"
 #: Size of the log beyond which the site answers nothing, so that no question goes unrecorded. More than 50,000 lines.
 MAX_BYTES = 64 << 20
 #: ``previous`` of the first line.
@@ -42,6 +49,8 @@ QUESTIONS = {
     **{"_register": "registration", "_round": "round", "_finish": "end"},
     **{"_keys": "keys", "_shares": "shares", "_unmask": "unmasking"},
 }
+#: Any other question, which is refused.
+UNKNOWN = "unknown"
 _MAX_LINE = 1 << 16
 
 
@@ -109,9 +118,16 @@ def append(folder: Path, entry: Mapping[str, Any]) -> None:
             signature, public = signed(private, _canonical(line))
             if not (folder / AUDIT_KEY).is_file() or (folder / AUDIT_KEY).read_bytes() != public:
                 write_private(folder / AUDIT_KEY, public, mode=0o644)
-            stream.write(_canonical({**line, "signature": base64.b64encode(signature).decode()}) + b"\n")
+            counts = _counts(folder)
+            text = _canonical({**line, "signature": base64.b64encode(signature).decode()})
+            stream.write(text + b"\n")
             stream.flush()
             os.fsync(stream.fileno())
+        if kind := count_of_answers(line):
+            counts[kind] = counts.get(kind, 0) + 1
+        stored = {"n": number + 1, "last": hashlib.sha256(text).hexdigest(), "counts": dict(counts)}
+        with suppress(StorageError):  # counted again from the log
+            write_json(folder / COUNTS, stored)
     except OSError as problem:
         reason = f"could not be written ({problem.strerror})"
         raise StorageError(folder / AUDIT, reason, action="free some space") from problem
@@ -140,32 +156,70 @@ def _canonical(line: Mapping[str, Any]) -> bytes:
 
 def answered(folder: Path, accepts: Callable[[Mapping[str, Any]], bool]) -> int:
     """Return how many lines of a log are accepted; lines that cannot be read count as none. Raises StorageError."""
-    if not (folder / AUDIT).is_file():
-        return 0
     count = 0
     for text in read_bounded(folder / AUDIT, 2 * MAX_BYTES, StorageError).splitlines():
-        try:
+        with suppress(ValueError, KeyError, TypeError):
             count += bool(accepts(parse_json(text)))
-        except (ValueError, KeyError, TypeError):
-            continue
     return count
 
 
-def check_questions(folder: Path, most: int, what: str, accepts: Callable[[Mapping[str, Any]], bool]) -> None:
+def count_of_answers(line: Mapping[str, Any]) -> str:
+    """Return what an answered question counts towards: a round of a run, or a run's scores; "" for any other."""
+    if line["question"] == "round" and line["answer"] in (UPDATE, NOISED):
+        return f"{line['run']} round {line['round']}"
+    return f"{line['run']} scores" if line["answer"] == "scores" else ""
+
+
+def _counts(folder: Path) -> dict[str, int]:
+    """Return how many questions of each kind were answered, from ``COUNTS`` if it is as old as the log."""
+    if not (folder / AUDIT).is_file():
+        return {}
+    with (folder / AUDIT).open("r+b") as stream:
+        number, last = _last(stream.fileno())
+    with suppress(StorageError, KeyError, TypeError, AttributeError):
+        stored = read_json(folder / COUNTS, StorageError)
+        if (stored["n"], stored["last"]) == (number, last):
+            return {str(kind): int(count) for kind, count in stored["counts"].items()}
+    counts = Counter[str]()  # the process was killed between the two, or the log is of an older version
+
+    def counted(line: Mapping[str, Any]) -> bool:
+        counts.update(filter(None, [count_of_answers(line)]))
+        return True
+
+    answered(folder, counted)
+    write_json(folder / COUNTS, {"n": number, "last": last, "counts": dict(counts)})
+    return dict(counts)
+
+
+def check_questions(folder: Path, most: int, what: str, kind: str) -> None:
     """Refuse a question beyond the site's bound on its kind.
 
     Args:
         most: how many may be answered.
-        what: such as ``questions of round 3``.
-        accepts: whether a line of the log is such a question.
+        what: such as ``answers in round 3``.
+        kind: as of ``count_of_answers``.
 
     Raises:
         SiteError: as many have been answered.
         StorageError: the log cannot be read.
     """
-    if (count := answered(folder, accepts)) >= most:
+    if (count := _counts(folder).get(kind, 0)) >= most:
         reason, expected = f"asks again after {count} {what}", f"at most {most} (this site's limit)"
         raise SiteError("bound", "the server", reason, expected, "raise the limit if the server has a reason")
+
+
+def check_at_start(folder: Path) -> str:
+    """Verify the log before the site connects, and count its answers; returns what is wrong with it, "" if nothing."""
+    try:
+        (folder / COUNTS).unlink(missing_ok=True)
+        _counts(folder)
+        if (folder / AUDIT).is_file() and (folder / AUDIT).stat().st_size:
+            check_log(folder)
+    except StorageError as problem:
+        return problem.line
+    except OSError as problem:
+        return f"{folder / AUDIT}: cannot be read ({problem.strerror})"
+    return ""
 
 
 def check_log(folder: Path, digest: str | None = None) -> AuditLog:

@@ -13,10 +13,14 @@ from typing import Any
 
 #: Largest request, bytes: one chunk of an array with its headers, or the list of a message's chunks.
 MAX_REQUEST_BYTES = 8 << 20
+#: Largest announcement of a reply: the identifiers of its objects, bytes.
+MAX_ANNOUNCEMENT_BYTES = 1 << 20
 #: Upload limit per site until the server has written one, bytes: enough for a registration.
 INITIAL_LIMIT = 4 << 20
 #: Sites upload the chunks of a reply to the first path; the server sends its requests to the second.
 PUSH_OBJECT, PUSH_MESSAGES = "/v1/fleet/push-object", "/v1/runtime/push-messages"
+#: Sites announce a reply to this path.
+ANNOUNCE = "/v1/fleet/push-messages"
 #: Flower's header with a site's public key.
 KEY_HEADER = b"flwr-public-key"
 
@@ -47,7 +51,7 @@ class UploadLimit:
             return
         path = str(scope["path"])
         if path == PUSH_MESSAGES:
-            self._limit, self._sent = self._read(), {}
+            self._limit, self._sent = upload_limit(self.bound), {}
         if not path.startswith(self.fleet):
             await self.app(scope, receive, send)
             return
@@ -59,7 +63,9 @@ class UploadLimit:
             return
         site = headers.get(KEY_HEADER, b"")
         received = self._sent.get(site, 0)
-        if not 0 <= length <= MAX_REQUEST_BYTES or (path == PUSH_OBJECT and received + length > self._limit):
+        if not 0 <= length <= (MAX_ANNOUNCEMENT_BYTES if path == ANNOUNCE else MAX_REQUEST_BYTES) or (
+            path == PUSH_OBJECT and received + length > self._limit
+        ):
             await refuse(send, 413)
             return
 
@@ -71,11 +77,13 @@ class UploadLimit:
 
         await self.app(scope, receive, counted)
 
-    def _read(self) -> int:
-        try:
-            return max(INITIAL_LIMIT, int(json.loads(self.bound.read_text())["bytes"]))
-        except (OSError, ValueError, KeyError, TypeError):
-            return INITIAL_LIMIT
+
+def upload_limit(bound: Path) -> int:
+    """Return how many bytes a site may upload in answer to a request, from the file that the server writes."""
+    try:
+        return max(INITIAL_LIMIT, int(json.loads(bound.read_bytes())["bytes"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return INITIAL_LIMIT
 
 
 async def refuse(send: Send, status: int, *more: tuple[bytes, bytes]) -> None:

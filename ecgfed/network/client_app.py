@@ -20,22 +20,24 @@ from ecgfed.base.errors import EcgfedError, StorageError
 from ecgfed.base.locks import LockedError, locked
 from ecgfed.base.text import safe_text
 from ecgfed.network import messages, site_events, site_sums, sum_messages
-from ecgfed.network.audit import QUESTIONS, append, check_questions, describe
+from ecgfed.network.audit import NOISED, QUESTIONS, UNKNOWN, UPDATE, append, check_questions, count_of_answers, describe
 from ecgfed.network.budget import check_counts, check_noise
 from ecgfed.network.errors import SiteError
 from ecgfed.network.private_answers import scoring_time_s, time_class
 from ecgfed.network.programs import SITE
 from ecgfed.network.site_folder import Site, open_site, registration
 from ecgfed.network.site_results import end_run, private_scores, score_run, server_state
-from ecgfed.network.site_run import NOISED, UPDATE, SiteRun
+from ecgfed.network.site_run import SiteRun
 
 LOG, OLD_LOG = "log.txt", "log-old.txt"
 #: Log rotation size, bytes: a server whose requests are refused repeatedly must not fill the disk.
 MAX_LOG_BYTES = 4 << 20
 #: Seconds to wait for the folder's lock: a killed process may release it late.
 HELD_S = 5.0
+#: Flower's message types that a site answers.
+KINDS = (messages.REGISTRATION, messages.ROUND, messages.END, *site_events.SUM_KINDS)
 
-app = ClientApp()
+_app = ClientApp()
 
 
 def handle(folder: Path, content: RecordDict, handler: Callable[[Site, RecordDict], RecordDict]) -> RecordDict:
@@ -46,8 +48,9 @@ def handle(folder: Path, content: RecordDict, handler: Callable[[Site, RecordDic
         handler: returns the reply.
     """
     started = time.monotonic()
-    asked = describe(QUESTIONS.get(handler.__name__, handler.__name__), content)
+    asked: dict[str, Any] = {"question": QUESTIONS.get(handler.__name__, UNKNOWN)}
     try:
+        asked = describe(asked["question"], content)
         with locked(folder, wait_s=HELD_S):
             site = open_site(folder)
             site.asked.update(asked)
@@ -99,7 +102,7 @@ def _register(site: Site, content: RecordDict) -> RecordDict:
 
 def _round(site: Site, content: RecordDict) -> RecordDict:
     with time_class(site.is_private):
-        request = messages.read_round_request(content)
+        request = messages.read_round_request(content, len(site.order))
         site_run = SiteRun(site, request.run_spec)
         site.asked["answer"] = NOISED if site.is_private else UPDATE
         if request.run_spec.is_secure:
@@ -136,10 +139,8 @@ def _finish(site: Site, content: RecordDict) -> RecordDict:
     check_noise(site.max_epsilon, site_run.plan)
     site_run.settle(last)
     if split == "valid":
-        bounded, run = site.limits.scores, run_spec.run
-        check_questions(
-            site.path, bounded, "scores of this run", lambda line: (line["answer"], line["run"]) == ("scores", run)
-        )
+        kind = count_of_answers({"question": "scores", "answer": "scores", "run": run_spec.run})
+        check_questions(site.path, site.limits.scores, "scores of this run", kind)
     if not site.is_private:
         return messages.end_reply((score_run if split == "valid" else end_run)(site, site_run, leaves))
     server_state(site_run, leaves)  # refused for every site alike
@@ -150,11 +151,16 @@ def _finish(site: Site, content: RecordDict) -> RecordDict:
         return messages.end_reply(scores)
 
 
+def _unknown(site: Site, content: RecordDict) -> RecordDict:
+    raise SiteError("request", "the server", "asks for something that this version does not know")
+
+
 def _reply(message: Message, handler: Callable[[Site, RecordDict], RecordDict]) -> Message:
-    folder, kind, fields = Path(os.environ[SITE]), message.metadata.message_type, messages.fields_of(message.content)
+    asked = message.content if message.has_content() else RecordDict()
+    folder, kind, fields = Path(os.environ[SITE]), message.metadata.message_type, messages.fields_of(asked)
     with suppress(Exception):  # Flower would send the error's text
         site_events.on_question(folder, kind, fields)
-    content = handle(folder, message.content, handler)
+    content = handle(folder, asked, handler)
     with suppress(Exception):
         site_events.on_answer(folder, kind, fields, messages.refusal_code(content))
     return Message(content, reply_to=message)
@@ -190,9 +196,17 @@ def finish_run(message: Message, context: Context) -> Message:
     return _reply(message, _finish)
 
 
-app.query("hello")(register)
-app.train()(train_round)
-app.query("keys")(make_keys)
-app.query("shares")(share_secrets)
-app.query("unmask")(unmask_sum)
-app.evaluate()(finish_run)
+_app.query("hello")(register)
+_app.train()(train_round)
+_app.query("keys")(make_keys)
+_app.query("shares")(share_secrets)
+_app.query("unmask")(unmask_sum)
+_app.evaluate()(finish_run)
+
+
+def app(message: Message, context: Context) -> Message:
+    """Answer every message, one of an unknown type with a refusal that the audit log has a line for."""
+    if message.metadata.message_type not in KINDS:
+        return _reply(message, _unknown)
+    answer: Message = _app(message, context)
+    return answer

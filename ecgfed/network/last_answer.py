@@ -1,24 +1,44 @@
 """When the server last answered a site's SuperNode, which asks it every few seconds; needs no torch."""
 
 import contextlib
+import math
 import time
 from pathlib import Path
 
-#: File in the site's folder, touched at every answer.
-SEEN = "server-seen"
-#: Seconds without an answer after which the server has gone.
-GONE_S = 180.0
+#: Files in the site's folder: touched at every answer, and there since nobody listens at the server's address.
+SEEN, REFUSED = "server-seen", "server-refused"
+#: Seconds without an answer, and of refused connections, after which the server has gone.
+GONE_S, REFUSED_S = 180.0, 6.0
 
 
 def note_answer(folder: Path) -> None:
     """Note that the server has answered; errors are ignored."""
     with contextlib.suppress(OSError):
         (folder / SEEN).touch()
+        (folder / REFUSED).unlink(missing_ok=True)
 
 
-def server_gone(folder: Path) -> bool:
-    """Return whether the server has not answered for ``GONE_S``; False if it never has."""
+def note_refused(folder: Path) -> None:
+    """Note that nobody listens at the server's address; errors are ignored."""
+    with contextlib.suppress(OSError):
+        (folder / REFUSED).touch(exist_ok=False)
+
+
+def seconds_since_answer(folder: Path) -> float:
+    """Return how long ago the server last answered, s; infinite if it never has."""
+    return _age(folder / SEEN)
+
+
+def server_gone(folder: Path) -> str:
+    """Return how the server has gone, "" if it has not: no answer for ``GONE_S``, or refused for ``REFUSED_S``."""
+    silent, refused = _age(folder / SEEN), _age(folder / REFUSED)
+    if REFUSED_S < refused < math.inf:
+        return f"has refused connections for {refused:.0f} s"
+    return f"has not answered for {GONE_S:g} s" if GONE_S < silent < math.inf else ""
+
+
+def _age(file: Path) -> float:
     try:
-        return time.time() - (folder / SEEN).stat().st_mtime > GONE_S
+        return time.time() - file.stat().st_mtime
     except OSError:
-        return False
+        return math.inf

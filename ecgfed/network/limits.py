@@ -17,6 +17,8 @@ from ecgfed.network.errors import SiteError
 #: Defaults: more than a federation needs in months.
 MAX_RUNS, MAX_ROUNDS = 20, 10_000
 MAX_QUESTIONS, MAX_SCORES, MAX_STEPS, MAX_SECONDS, MIN_BATCH = 10, 1_000, 10_000, 3_600, 8
+#: Most beats of a step times the width of the net, in channels of the default: 4 GB of memory at most.
+MAX_STEP = 4096
 #: Keeps every value in the site's folder.
 DEFAULT_OPTIONS = SiteOptions()
 #: Field -> the option that sets it, and its name in ``site.json``.
@@ -74,12 +76,14 @@ class Limits:
         """Return the limits for ``site.json``."""
         return {name: getattr(self, field) for field, (_, name) in FIELDS.items()}
 
-    def check_work(self, plan: TrainPlan, steps: int) -> None:
-        """Refuse a round of too many steps or too small batches.
+    def check_work(self, plan: TrainPlan, steps: int, beats: int, width: float) -> None:
+        """Refuse a round of too many steps, or too small or too large ones.
 
         Args:
             plan: the run's training plan.
             steps: batches of the patient who has most.
+            beats: training beats of the patient who has most.
+            width: of the net.
 
         Raises:
             SiteError: naming the limit.
@@ -90,6 +94,9 @@ class Limits:
         if plan.batch_size < self.batch:
             expected = f"at least {self.batch} (this site's limit)"
             raise SiteError("bound", "the server's run", f"has batches of {plan.batch_size}", expected)
+        if min(plan.batch_size, beats) * width > MAX_STEP:
+            reason = f"has steps of {min(plan.batch_size, beats):,} beats with a net {width:g} times as wide"
+            raise SiteError("bound", "the server's run", reason, f"a product of at most {MAX_STEP:,}")
 
     def check_room(self, runs: Path, folder: Path) -> None:
         """Refuse a run that would exceed the number of runs; raises SiteError.

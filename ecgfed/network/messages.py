@@ -13,7 +13,7 @@ from flwr.app import ConfigRecord, MetricRecord, RecordDict
 from ecgfed import __version__
 from ecgfed.core.config import MOST_COUNT
 from ecgfed.core.nets.net import MAX_CLASSES, RR_COUNT
-from ecgfed.network.config import PROTOCOL
+from ecgfed.network.config import MAX_PATIENTS, PROTOCOL
 from ecgfed.network.errors import REASONS, NetworkError, SiteError
 from ecgfed.network.leaves import END_UP, REGISTRATION_UP, ROUND_UP
 from ecgfed.network.provenance import PROVENANCE_UP, provenance_problem
@@ -105,13 +105,19 @@ def round_request(request: RoundRequest, more: Mapping[str, ConfigRecord] | None
     return RecordDict({FIELDS: ConfigRecord(fields), _SHARED: shared, _PER_CLIENT: per_client, **(more or {})})
 
 
-def read_round_request(content: RecordDict) -> RoundRequest:
-    """Return the server's request for a round; raises SiteError."""
+def read_round_request(content: RecordDict, most: int = MAX_PATIENTS) -> RoundRequest:
+    """Return the server's request for a round; raises SiteError.
+
+    Args:
+        most: patients of the site, each of whom gets a tree of its own.
+    """
     fields = fields_of(content)
     run_spec = RunSpec.from_text(str(fields.get("order")))
     clients, round_number, last = fields.get("clients"), fields.get("round"), fields.get("last")
     if not isinstance(clients, list) or not all(_is_integer(client, 0, 1 << 31) for client in clients):
         raise SiteError("request", "the server's round", "names no patients")
+    if len(clients) > most:
+        raise SiteError("request", "the server's round", f"names {len(clients):,} patients", f"at most {most:,}")
     counts = _is_integer(round_number, 1, 1 << 40) and _is_integer(last, 0, 1 << 40)
     if not counts or clients != sorted(set(clients)):
         raise SiteError("request", "the server's round", f"is {round_number!r:.40} after {last!r:.40}")

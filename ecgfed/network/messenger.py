@@ -7,6 +7,7 @@ until a request could be sent to it again: a site that is offline for a day cost
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
@@ -19,9 +20,14 @@ from ecgfed.network.policy import ALL_SITES, Policy
 
 #: Seconds between two polls for replies, and between two checks for connected sites.
 POLL_S, CHECK_S = 0.5, 3.0
-#: Flower's error codes for an unavailable message or node, as after a site was killed.
-_UNAVAILABLE = (3, 4, 5)
+#: Flower's error codes for an unavailable message or node, as after a site was killed; and of ``CheckedGrid`` for a
+#: reply that cannot be read.
+UNAVAILABLE, MALFORMED = (3, 4, 5), 1000
 AGAIN = "the round is repeated when the server starts again"
+#: Code of a refusal by a site that did not reach the server while it trained.
+GONE = "gone"
+#: Changes of one site's connection that are logged for a request.
+MOST_CHANGES = 20
 SEE = f"the full error is in that site's log.txt; {AGAIN}"
 T = TypeVar("T")
 
@@ -102,6 +108,7 @@ class SiteMessenger:
         self._late_replies: dict[str, int] = {}  # message -> node, of earlier requests
         self._connected_since: dict[int, str] = {}  # node -> its connection time at the request
         self._away: set[int] = set()
+        self._changes = Counter[int]()  # of nodes' connections since the request
         self._unresponsive: set[int] = set()  # missed a request, and none could be sent since
 
     def request(
@@ -126,6 +133,7 @@ class SiteMessenger:
             NetworkError: too few sites remain after refusals, failures and invalid replies.
         """
         request = _Request(kind, group, contents, read)
+        self._changes.clear()
         needed, start = max(fewest, self.policy.needed(len(contents))), time.monotonic()
         last_check, reported = -CHECK_S, False
         if self._late_replies:
@@ -199,10 +207,14 @@ class SiteMessenger:
             late, node = self._late_replies.pop(message_id, None), self._in_flight.pop(message_id, None)
             if late is not None or node is None:
                 continue
-            if reply.has_error() and reply.error.code in _UNAVAILABLE:
+            if reply.has_error() and reply.error.code in UNAVAILABLE:
                 self._set_away(node, True)
+            elif reply.has_error() and reply.error.code == MALFORMED:
+                request.failed[node] = f"sent an invalid reply ({reply.error.reason:.300})"
             elif reply.has_error():
                 request.failed[node] = f"did not reply (Flower's error {reply.error.code})"
+            elif messages.refusal_code(reply.content) == GONE:  # it stopped, and trains when it is asked again
+                self._set_away(node, True)
             elif reason := messages.refusal_reason(reply.content):
                 request.failed[node] = f"refused: {reason}"
             else:
@@ -210,10 +222,13 @@ class SiteMessenger:
                     request.replies[node] = request.read(node, reply.content)
                 except NetworkError as problem:
                     request.failed[node] = f"sent an invalid reply ({problem.line:.300})"
+                except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as problem:
+                    reason = f"cannot be read: {type(problem).__name__}: {problem!s:.200}"
+                    request.failed[node] = f"sent an invalid reply ({reason})"
 
     def _set_away(self, node: int, away: bool) -> None:
-        if away and node not in self._away:
-            self.log(f"site {self.names[node]} is not connected")
-        if not away and node in self._away:
-            self.log(f"site {self.names[node]} is back")
+        if away != (node in self._away):
+            self._changes[node] += 1
+            if self._changes[node] <= MOST_CHANGES:
+                self.log(f"site {self.names[node]} is {'not connected' if away else 'back'}")
         (self._away.add if away else self._away.discard)(node)

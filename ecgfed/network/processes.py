@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed.network.bounds import ASGIApp, Receive, Scope, Send, UploadLimit, refuse
-from ecgfed.network.last_answer import note_answer
 from ecgfed.network.programs import BOUND, PROXIED, SERVER, SITE
 from ecgfed.network.warm import Warm, wait_for_messages
 
@@ -72,7 +71,9 @@ def _superlink() -> None:
 
     from ecgfed.network.authors import check_authors
     from ecgfed.network.gate import KeyGate
+    from ecgfed.network.uploads import check_uploads
 
+    check_uploads()
     check_authors()
     _as_many_descriptors_as_allowed()
     folder = Path(os.environ.get(SERVER, ""))
@@ -108,24 +109,10 @@ def _as_many_descriptors_as_allowed() -> None:
 def _supernode() -> None:
     from flwr.supernode.cli import flower_supernode
 
-    _note_answers(Path(os.environ[SITE]))
+    from ecgfed.network.site_guard import guard_supernode
+
+    guard_supernode(Path(os.environ[SITE]))
     flower_supernode()
-
-
-def _note_answers(folder: Path) -> None:
-    """Touch a file whenever the server answers, so that a training stops when it has gone."""
-    client: Any = import_module("flwr.supernode.fleet_http_client").FleetHttpClient
-
-    def noting(ask: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-        def noted(self: Any, request: Any) -> Any:
-            answer = ask(self, request)
-            note_answer(folder)
-            return answer
-
-        return noted
-
-    for name in ("SendNodeHeartbeat", "PullMessages"):
-        setattr(client, name, noting(getattr(client, name)))
 
 
 def _superexec() -> None:
@@ -170,7 +157,9 @@ def _clientapp() -> None:
     from flwr.supernode.cli import flwr_clientapp
 
     from ecgfed.network.client_app import app
+    from ecgfed.network.site_guard import check_messages
 
+    check_messages(Path(os.environ.get(SITE, "")))
     run_clientapp: Any = import_module("flwr.supernode.runtime.run_clientapp")
     # the run's code is neither unpacked nor loaded
     run_clientapp.install_from_fab = lambda *_, **__: None

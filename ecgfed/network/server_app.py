@@ -9,11 +9,17 @@ from flwr.serverapp import Grid, ServerApp
 from ecgfed.base.errors import EcgfedError, StorageError
 from ecgfed.base.files import read_json, write_json
 from ecgfed.base.text import safe_text
-from ecgfed.network.programs import SERVER
+from ecgfed.network.bounds import upload_limit
+from ecgfed.network.checked_grid import CheckedGrid
+from ecgfed.network.objects import ObjectLimits
+from ecgfed.network.policy import read_policy
+from ecgfed.network.programs import BOUND, SERVER
 from ecgfed.network.server_run import serve
 
 #: Files in the server's folder: the sites' node ids, status messages, and how the session ended.
 NODES, MESSAGES, ENDED = "nodes.json", "messages.txt", "ended.json"
+#: Largest record of a reply that holds no weights, bytes: names of all leaves, and for each patient a few numbers.
+RECORD_BYTES, RECORD_BYTES_OF_PATIENT = 1 << 16, 64
 
 app = ServerApp()
 
@@ -28,7 +34,12 @@ def main(grid: Grid, context: Context) -> None:
 
         try:
             names = {int(node): str(name) for node, name in read_json(folder / NODES, StorageError).items()}
-            serve(folder, grid, names, log)
+            record_bytes = RECORD_BYTES + RECORD_BYTES_OF_PATIENT * read_policy(folder).max_patients
+
+            def limits() -> ObjectLimits:
+                return ObjectLimits(record_bytes, upload_limit(folder / BOUND))
+
+            serve(folder, CheckedGrid(grid, limits), names, log)
         except EcgfedError as error:
             problem = error.line
             raise

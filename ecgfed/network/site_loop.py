@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ecgfed.base.files import remove
+from ecgfed.network.audit import check_at_start
 from ecgfed.network.certificates import read_site_key
 from ecgfed.network.launch import LOG, Address, site_flower, start_supernode, stopping
 from ecgfed.network.lines import Lines
@@ -55,6 +56,8 @@ class SiteLoop:
             StorageError: a program cannot be started.
         """
         remove(self.folder / MESSAGES)
+        if problem := check_at_start(self.folder):
+            self.progress.warn(f"the audit log has been changed: {problem}")
         lines = Lines(self.folder / MESSAGES)
         with reporting(metrics_port, self.health):
             flower = site_flower(self.folder, self.key)

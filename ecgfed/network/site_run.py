@@ -37,7 +37,7 @@ from ecgfed.core.runs.noise_key import noise_key
 from ecgfed.core.runs.state_check import StateCheck
 from ecgfed.core.runs.tree_files import serialised
 from ecgfed.domain.cohort.cohort import Cohort
-from ecgfed.network.audit import check_questions
+from ecgfed.network.audit import STORED, UPDATE, check_questions, count_of_answers
 from ecgfed.network.budget import charge, check_budget, noised_scalars
 from ecgfed.network.errors import SiteError
 from ecgfed.network.kept_rounds import KeptRounds
@@ -56,8 +56,6 @@ PENDING = "pending"
 ORDER = "order.json"
 #: File in a run's folder: identifies the cohort at the start of the run.
 COHORT = "cohort.json"
-#: Kinds of answers to a round in the audit log; a stored one was given before, to the same question.
-UPDATE, NOISED, STORED = "update", "noised update", "stored update"
 
 
 def run_folder(site: Site, run: str) -> Path:
@@ -241,15 +239,14 @@ class SiteRun:
     def _check_bounds(self, request: RoundRequest) -> None:
         """Refuse a round beyond the site's bounds on steps, batches and questions; raises SiteError, StorageError."""
         per_step = self.method.requirements.batches_per_step
-        steps = max(self.plan.steps_for(self.data.epoch_length(client)) * per_step for client in request.clients)
+        beats = [self.data.epoch_length(client) for client in request.clients]
+        steps = max(self.plan.steps_for(count) * per_step for count in beats)
         self.site.asked["steps"] = steps
-        self.site.limits.check_work(self.plan, steps)
-        asked = {"question": "round", "run": self.run_spec.run, "round": request.round}
-
-        def is_same(line: Mapping[str, object]) -> bool:
-            return line["answer"] in (UPDATE, NOISED) and all(line[name] == value for name, value in asked.items())
-
-        check_questions(self.site.path, self.site.limits.questions, f"answers in round {request.round}", is_same)
+        self.site.limits.check_work(self.plan, steps, max(beats), self.method.net.spec.width)
+        kind = count_of_answers(
+            {"question": "round", "answer": UPDATE, "run": self.run_spec.run, "round": request.round}
+        )
+        check_questions(self.site.path, self.site.limits.questions, f"answers in round {request.round}", kind)
 
     @single_torch_thread()
     def _train(self, state: State, request: RoundRequest) -> list[ClientResult]:

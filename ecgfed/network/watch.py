@@ -9,10 +9,10 @@ import torch
 
 from ecgfed.core.methods.base import Batch, Losses, Method, Tree
 from ecgfed.network.errors import SiteError
-from ecgfed.network.last_answer import GONE_S, server_gone
+from ecgfed.network.last_answer import server_gone
 
 #: Seconds between two looks at when the server last answered.
-LOOK_S = 5.0
+LOOK_S = 2.0
 
 
 def watched(method: Method, folder: Path, max_seconds: float) -> Method:
@@ -47,7 +47,7 @@ def _checks(folder: Path, max_seconds: float) -> Callable[[], None]:
             raise SiteError("bound", "the server's round", f"trains for more than {max_seconds:g} s", expected)
         if now - looked >= LOOK_S:
             looked = now
-            if server_gone(folder):
-                raise SiteError("gone", "the server", f"has not answered for {GONE_S:g} s", action="it may ask again")
+            if how := server_gone(folder):
+                raise SiteError("gone", "the server", how, action="it may ask again")
 
     return check

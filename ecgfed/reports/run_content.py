@@ -44,7 +44,10 @@ def name_of_run(path: Path) -> str:
 
 
 def run_parts(
-    path: Path, cohort: Path | None, sent: Callable[[RunDocument, Lines], CommunicationCost | str]
+    path: Path,
+    cohort: Path | None,
+    sent: Callable[[RunDocument, Lines], CommunicationCost | str],
+    federation: Sequence[tuple[str, str]] = (),
 ) -> RunParts:
     """Return the content of a run's page.
 
@@ -52,6 +55,7 @@ def run_parts(
         path: the run's folder.
         cohort: the folder of its cohort; None for the recorded one.
         sent: returns the bytes that a run sent, or why they are unknown.
+        federation: names and values of the federation that trained it, if one did.
 
     Raises:
         RunError: the folder is not a run, or is damaged.
@@ -68,7 +72,7 @@ def run_parts(
     return RunParts(
         name_of_run(path),
         document.method,
-        _header(document, progress),
+        (*_header(document, progress), *federation),
         USE,
         tuple(_notes(document, progress, lines, evaluations, opened)),
         what,

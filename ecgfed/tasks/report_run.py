@@ -4,16 +4,21 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from ecgfed.base.deprecation import renamed_parameters
-from ecgfed.base.errors import EcgfedError
+from ecgfed.base.errors import EcgfedError, RunError
 from ecgfed.base.plugins import names_code
-from ecgfed.core.runs.document import RunDocument
+from ecgfed.base.text import count_of
+from ecgfed.core.runs.document import FILE_NAME, RunDocument, read_run_json
 from ecgfed.core.runs.seeds import single_run_folder
+from ecgfed.exports.device.federation import federation_in
 from ecgfed.reports.run_content import Lines, run_parts
 from ecgfed.reports.run_parts import CommunicationCost
 from ecgfed.reports.run_report import RunReport
 from ecgfed.tasks.page_files import page_targets, write_page
 from ecgfed.tasks.pdf import find_browser
 from ecgfed.tasks.progress import SILENT, ProgressReporter
+
+#: Sites of a federation that are listed by name.
+_MOST_SITES = 20
 
 
 @runtime_checkable
@@ -58,7 +63,7 @@ def report_run(
     targets = page_targets(out, pdf=pdf, overwrite=overwrite)
     browser = find_browser() if pdf else None
     path = single_run_folder(_folder(run))
-    parts = run_parts(path, None if cohort is None else _folder(cohort), _sent)
+    parts = run_parts(path, None if cohort is None else _folder(cohort), _sent, _federation(path))
     if not parts.scored:
         progress.note(f"{path} is not evaluated: 'ecgfed evaluate {path}' scores it.")
     result = RunReport(path, parts, tuple(targets))
@@ -102,3 +107,24 @@ def _sent(document: RunDocument, lines: Lines) -> CommunicationCost | str:
     bytes_after_first = {bytes_by_round[number] for number in numbers[1:]}
     all_clients = document.plan.get("clients_per_round") is None
     return CommunicationCost(tuple(rows), down, up, len(bytes_after_first) > 1 or (len(rows) > 1 and not all_clients))
+
+
+def _federation(path: Path) -> list[tuple[str, str]]:
+    """Return the federation that trained a run: its run, sites and databases; empty for a run of one machine."""
+    try:
+        federation = federation_in(read_run_json(path))
+    except (KeyError, TypeError, ValueError) as problem:
+        raise RunError(
+            path / FILE_NAME, f"federation lacks {problem!s:.100}", "its sites", "restore the file"
+        ) from problem
+    if federation is None:
+        return []
+    sites = [f"{site.name}: {count_of(site.patients, 'patient')}" for site in federation.sites[:_MOST_SITES]]
+    more = len(federation.sites) - len(sites)
+    databases = sorted({name for site in federation.sites for name in site.databases})
+    rows = [
+        ("Federation", f"run {federation.run[:16]}: {federation.describe()}"),
+        ("Sites", "; ".join([*sites, *([f"{more:,} more"] if more else [])])),
+        ("Databases", "; ".join(databases) or "not recorded"),
+    ]
+    return [*rows, ("Patients of this page", federation.site)] if federation.site else rows

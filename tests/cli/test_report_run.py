@@ -438,3 +438,22 @@ def test_it_needs_no_torch_but_for_the_bytes(evaluated: Path, fedavg_run: Path, 
     text = pages[0].read_text()
     assert "Bytes sent: not assessed: it is measured with torch, which is not installed" in text
     assert pages[1].is_file()
+
+
+def test_a_federation_is_named(ecgfed: Command, tmp_path: Path) -> None:
+    """The run's ID, its sites and databases; a run of one machine names none, and a damaged entry is one line."""
+    write_run(tmp_path / "run")
+    _, text = page_of(ecgfed, tmp_path / "run", tmp_path / "alone.html")
+    assert "<dt>Federation</dt>" not in text
+    site = {"training_examples": 10, "leads": ["MLII"], "recorded_hz": [360.0], "version": "0.3"}
+    sites = [
+        {"name": "site 1", "patients": 2, "databases": ["MIT-BIH 1.0.0"], **site},
+        {"name": "<b>site 2", "patients": 1, "databases": ["own recordings"], **site},
+    ]
+    change_json(tmp_path / "run" / "run.json", federation={"run": "ab" * 32, "sites": sites, "site": "site 1"})
+    _, text = page_of(ecgfed, tmp_path / "run", tmp_path / "page.html")
+    assert "<dt>Federation</dt><dd>run abababababababab: 2 sites, 3 patients, 20 training examples</dd>" in text
+    assert "<dd>site 1: 2 patients; &lt;b&gt;site 2: 1 patient</dd>" in text
+    assert "<dd>MIT-BIH 1.0.0; own recordings</dd>" in text
+    change_json(tmp_path / "run" / "run.json", federation={"run": "ab" * 32})
+    assert_refused(ecgfed("report", tmp_path / "run", "--out", tmp_path / "other.html"), "run.json")

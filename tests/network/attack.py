@@ -1,13 +1,14 @@
 """Whoever reaches a server's port: a running server with two keys, and raw requests of a site or a stranger to it."""
 
 import contextlib
+import resource
 import shutil
 import socket
 import ssl
 import threading
 import time
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,6 +57,7 @@ class Attacked:
     notes: Notes = field(default_factory=Notes)
     outcome: dict[str, Any] = field(default_factory=dict)
     proxied: bool = False
+    thread: threading.Thread | None = None
 
     def tls(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self.ca))
@@ -75,7 +77,7 @@ class Attacked:
         """Connect a site, and return its node."""
         public = public_key_to_bytes(self.keys[name].public_key())
         with contextlib.closing(self.client(name)) as client:
-            request = ActivateNodeRequest(public_key=public, heartbeat_interval=60)
+            request = ActivateNodeRequest(public_key=public, heartbeat_interval=1800)
             return int(client.ActivateNode(request).node_id)
 
     def reached(self, name: str) -> bool:
@@ -113,25 +115,25 @@ def status_of(connection: socket.socket, timeout_s: float = 15.0) -> int:
 
 
 @contextlib.contextmanager
-def attacked(folder: Path, **options: Any) -> Iterator[Attacked]:
-    """Run a server for two sites, ``a`` and ``b``, of which only the keys exist."""
+def attacked(
+    folder: Path, *, names: Sequence[str] = ("a", "b"), config: FederationConfig | None = None, **options: Any
+) -> Iterator[Attacked]:
+    """Run a server for sites, ``a`` and ``b``, of which only the keys exist."""
     server, keys = folder / "server", folder / "keys"
     keys.mkdir(parents=True)
     private = {}
-    for name in ("a", "b"):
+    for name in names:
         public = make_site_key(folder / name / "key")
         shutil.copyfile(public, keys / f"{name}.pub")
         private[name] = read_site_key(folder / name / "key")
-    config, listening = (
-        FederationConfig(2, "fedavg", rounds=1, local_steps=1),
-        Listening("127.0.0.1", free_port(), ("fed.example.org",)),
-    )
+    config = config or FederationConfig(len(names), "fedavg", rounds=1, local_steps=1)
+    listening = Listening("127.0.0.1", free_port(), ("fed.example.org",))
     ca = federate.prepare_server(server, config, listening)
     made, listens, ends = Attacked(server, listening.port, ca, private), threading.Event(), threading.Event()
 
     def run() -> None:
         try:
-            federate.run_server(
+            made.outcome["result"] = federate.run_server(
                 server,
                 config,
                 keys,
@@ -146,7 +148,7 @@ def attacked(folder: Path, **options: Any) -> Iterator[Attacked]:
         finally:
             listens.set()
 
-    thread = threading.Thread(target=run)
+    made.thread = thread = threading.Thread(target=run)
     thread.start()
     try:
         assert listens.wait(120)
@@ -155,6 +157,42 @@ def attacked(folder: Path, **options: Any) -> Iterator[Attacked]:
     finally:
         ends.set()
         thread.join(60)
+
+
+def processes(made: Attacked) -> dict[int, str]:
+    """The server's programs: process -> command line, of those that name the folder of its run."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            variables = (path / "environ").read_bytes().split(b"\0")
+            if f"ECGFED_SERVER={made.folder.resolve()}".encode() in variables:
+                found[int(path.name)] = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+    return found
+
+
+def memory_mib(made: Attacked) -> dict[str, float]:
+    """Resident memory of each of the server's programs, by its command line."""
+    found = {}
+    for process, command in processes(made).items():
+        with contextlib.suppress(OSError):
+            pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+            found[f"{process} {command}"] = pages * resource.getpagesize() / (1 << 20)
+    return found
+
+
+def network_mib(made: Attacked) -> float:
+    """Resident memory of the programs that the network reaches."""
+    used = memory_mib(made).items()
+    return sum(mib for command, mib in used if "superlink" in command.partition(" --")[0] or "haproxy" in command)
+
+
+def log_bytes(made: Attacked) -> int:
+    """Size of the server's logs."""
+    return sum(
+        file.stat().st_size
+        for file in (*made.folder.glob("flower*.log"), made.folder / "messages.txt")
+        if file.exists()
+    )
 
 
 def until(what: Any, timeout_s: float = 60.0) -> Any:

@@ -18,6 +18,7 @@ from test_resume import KilledError, killed_after
 
 from ecgfed.base.errors import OptionError, StorageError
 from ecgfed.base.files import sha256
+from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.runs.run import open_run
 from ecgfed.network import audit, client_app, messages, watch
 from ecgfed.network.audit import AUDIT, AUDIT_KEY, START, check_log
@@ -25,6 +26,7 @@ from ecgfed.network.config import SiteOptions
 from ecgfed.network.errors import SiteError
 from ecgfed.network.last_answer import GONE_S, SEEN, note_answer
 from ecgfed.network.leaves import final_leaves
+from ecgfed.network.limits import Limits
 from ecgfed.network.roster import read_roster
 from ecgfed.network.run_spec import RunSpec
 from ecgfed.network.server_run import run_spec_for
@@ -196,6 +198,17 @@ def test_work_is_bounded(plan: dict[str, Any], why: str, asked: tuple[Any, Any, 
     assert not (site / "runs" / ("ab" * 8)).exists()
 
 
+@pytest.mark.parametrize(("beats", "width", "is_taken"), [(4096, 1, True), (4097, 1, False), (257, 16, False)])
+def test_the_memory_of_a_step_is_bounded(beats: int, width: float, is_taken: bool) -> None:
+    """However large the batches of the plan are, a patient has so many beats."""
+    plan = TrainPlan(rounds=1, local_epochs=None, local_steps=1, batch_size=10**9)
+    if is_taken:
+        Limits().check_work(plan, 1, beats, width)
+        return
+    with pytest.raises(SiteError, match="a product of at most 4,096"):
+        Limits().check_work(plan, 1, beats, width)
+
+
 @pytest.mark.parametrize(("what", "code"), [("time", "bound"), ("server", "gone")])
 @pytest.mark.parametrize("budget", [None, 1000.0])
 def test_a_training_stops(
@@ -258,8 +271,47 @@ def test_a_killed_server_s_questions(federation: Callable[..., Any]) -> None:
     assert answers == ["registration", "update", "update", "registration", "stored update", "end"]
 
 
+def test_the_log_is_read_once(asked: tuple[Any, Any, RunSpec], monkeypatch: pytest.MonkeyPatch) -> None:
+    """And again where the counts beside it are gone, damaged, or older than the log, as after a kill."""
+    made, _, order = asked
+    site, reads = made.sites[0], []
+    real = audit.answered
+    monkeypatch.setattr(audit, "answered", lambda *given: (reads.append(1), real(*given))[1])
+    counts = json.loads((site / audit.COUNTS).read_text())
+    assert (counts["n"], counts["last"]) == (5, sha256_of_last(site))
+    run = check_log(site).lines[1]["run"]
+    assert counts["counts"] == {f"{run} round 1": 1, f"{run} round 2": 1, f"{run} scores": 1}
+    make_site(site, open_site(site).cohort_path, SiteOptions(max_questions=3))
+    other = longer(order)
+    for move in (0.1, 0.2, 0.3):
+        assert "refused" not in ask(site, other, move, number=1, last=0)
+    assert not reads
+    key = f"{other.run} round 1"
+    for damage in (
+        lambda: (site / audit.COUNTS).unlink(),
+        lambda: (site / audit.COUNTS).write_text("{"),
+        lambda: (site / audit.COUNTS).write_text(json.dumps({**counts, "counts": {}})),
+    ):
+        damage()
+        reads.clear()
+        assert ask(site, other, 0.4, number=1, last=0) == {"refused": "bound"}
+        assert len(reads) == 1
+        assert json.loads((site / audit.COUNTS).read_text())["counts"][key] == 3
+
+
+def test_the_chain_is_checked_at_the_start(asked: tuple[Any, Any, RunSpec]) -> None:
+    site = asked[0].sites[0]
+    assert audit.check_at_start(site) == ""
+    lines = (site / AUDIT).read_text().splitlines()
+    with (site / AUDIT).open("a") as stream:
+        stream.write('{"n":6,"ti')  # a kill cut it off
+    assert audit.check_at_start(site) == ""
+    (site / AUDIT).write_text("".join(f"{line}\n" for line in lines[1:]))
+    assert "audit.jsonl line 1: does not follow" in audit.check_at_start(site)
+
+
 def test_no_audit_log(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="does not exist"):
         check_log(tmp_path)
     with pytest.raises(SiteError, match="asks again after 0 questions"):
-        audit.check_questions(tmp_path, 0, "questions", lambda line: True)
+        audit.check_questions(tmp_path, 0, "questions", "")

@@ -13,6 +13,7 @@ from faults import PATIENTS, compare, faulty, history
 from flwr.app import Array, ConfigRecord, RecordDict
 
 from ecgfed.network.errors import NetworkError
+from ecgfed.network.messenger import MOST_CHANGES
 from ecgfed.network.status import status_of
 
 pytestmark = pytest.mark.usefixtures("at_once")
@@ -129,3 +130,39 @@ def test_too_few_sites_end_the_session_and_it_goes_on(
         made.serve()
     made.grid.spoil = lambda kind, node, content: content
     compare(made, made.serve(), without("scaffold", {}, **wish))
+
+
+def test_a_site_that_lost_the_server_is_asked_again(
+    federation: Callable[..., Any], without: Callable[..., Any]
+) -> None:
+    """It stopped its training, which is no refusal: nobody is left out, and the session goes on without a policy."""
+    wish: dict[str, Any] = {"rounds": 2, "local_steps": 1}
+    made = federation("scaffold", **wish)
+    lost = []
+
+    def spoilt(kind: str, node: int, content: RecordDict) -> RecordDict:
+        if kind == "train" and node == 12 and content["say"]["round"] == 2 and not lost:
+            lost.append(True)
+            return RecordDict({"say": ConfigRecord({"refused": "gone"})})
+        return content
+
+    made.grid.spoil = spoilt
+    compare(made, made.serve(), without("scaffold", {}, **wish))
+    assert lost
+    assert made.said.count("site 2 is back") == 1
+
+
+def test_a_connection_that_comes_and_goes_is_not_logged_for_ever(federation: Callable[..., Any]) -> None:
+    made = federation("fedavg", rounds=1, local_steps=1)
+    lost = []
+
+    def spoilt(kind: str, node: int, content: RecordDict) -> RecordDict:
+        if kind == "train" and node == 12 and len(lost) < 100:
+            lost.append(True)
+            return RecordDict({"say": ConfigRecord({"refused": "gone"})})
+        return content
+
+    made.grid.spoil = spoilt
+    made.serve()
+    assert len(lost) == 100
+    assert sum(line.startswith("site 2 is") for line in made.said) == MOST_CHANGES

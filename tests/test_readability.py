@@ -27,6 +27,8 @@ REWRITTEN = (
     "docs/glossary.md",
     "docs/languages.md",
     "docs/errors.md",
+    "docs/cohort.md",
+    "docs/data.md",
 )
 #: Words in a sentence: the median of a page, and the maximum.
 MEDIAN_WORDS, MAX_WORDS = 20, 40

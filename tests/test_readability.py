@@ -29,6 +29,7 @@ REWRITTEN = (
     "docs/errors.md",
     "docs/cohort.md",
     "docs/data.md",
+    "docs/formats.md",
 )
 #: Words in a sentence: the median of a page, and the maximum.
 MEDIAN_WORDS, MAX_WORDS = 20, 40

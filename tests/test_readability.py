@@ -30,6 +30,7 @@ REWRITTEN = (
     "docs/cohort.md",
     "docs/data.md",
     "docs/formats.md",
+    "docs/bundle.md",
 )
 #: Words in a sentence: the median of a page, and the maximum.
 MEDIAN_WORDS, MAX_WORDS = 20, 40

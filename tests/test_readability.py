@@ -31,6 +31,9 @@ REWRITTEN = (
     "docs/data.md",
     "docs/formats.md",
     "docs/bundle.md",
+    "docs/install.md",
+    "docs/qrs.md",
+    "docs/devices.md",
 )
 #: Words in a sentence: the median of a page, and the maximum.
 MEDIAN_WORDS, MAX_WORDS = 20, 40

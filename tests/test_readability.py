@@ -34,6 +34,11 @@ REWRITTEN = (
     "docs/install.md",
     "docs/qrs.md",
     "docs/devices.md",
+    "docs/grp-fed.md",
+    "docs/cifar10.md",
+    "docs/how-to.md",
+    "docs/int8.md",
+    "docs/versions.md",
 )
 #: Words in a sentence: the median of a page, and the maximum.
 MEDIAN_WORDS, MAX_WORDS = 20, 40

@@ -39,6 +39,7 @@ REWRITTEN = (
     "docs/how-to.md",
     "docs/int8.md",
     "docs/versions.md",
+    "docs/dependencies.md",
 )
 #: Words in a sentence: the median of a page, and the maximum.
 MEDIAN_WORDS, MAX_WORDS = 20, 40

@@ -40,6 +40,10 @@ REWRITTEN = (
     "docs/int8.md",
     "docs/versions.md",
     "docs/dependencies.md",
+    "docs/command-line.md",
+    "docs/graphs.md",
+    "docs/executors.md",
+    "docs/architecture.md",
 )
 #: Words in a sentence: the median of a page, and the maximum.
 MEDIAN_WORDS, MAX_WORDS = 20, 40

@@ -29,6 +29,23 @@ REWRITTEN = (
     "docs/glossary.md",
     "docs/languages.md",
     "docs/errors.md",
+    "docs/cohort.md",
+    "docs/data.md",
+    "docs/formats.md",
+    "docs/bundle.md",
+    "docs/install.md",
+    "docs/qrs.md",
+    "docs/devices.md",
+    "docs/grp-fed.md",
+    "docs/cifar10.md",
+    "docs/how-to.md",
+    "docs/int8.md",
+    "docs/versions.md",
+    "docs/dependencies.md",
+    "docs/command-line.md",
+    "docs/graphs.md",
+    "docs/executors.md",
+    "docs/architecture.md",
 )
 #: Words in a sentence: the median of a page, and the maximum.
 MEDIAN_WORDS, MAX_WORDS = 20, 40

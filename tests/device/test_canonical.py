@@ -60,6 +60,6 @@ def test_javascript_checks_a_bundles_digest(fedavg_run: Path) -> None:
 
 def _by_javascript(text: str) -> str:
     """Run what docs/bundle.md gives to readers."""
-    script = f'const text = require("fs").readFileSync(0, "utf8");\n{SCRIPT}\nprocess.stdout.write(found);'
+    script = f'const text = require("fs").readFileSync(0, "utf8");\n{SCRIPT}\nprocess.stdout.write(computed);'
     done = subprocess.run(["node", "-e", script], input=text.encode(), capture_output=True, check=True)
     return done.stdout.decode()

@@ -3,16 +3,18 @@
 A beat is cut twice. Early, some four seconds after its R peak, with what is known so far, as if the recording ended
 here; and finally, once nothing that may still come can change it: then it is what ``read_beats`` finds in the whole,
 but for the rounding of the filter's sums. All is done at every quarter of a second of the stream, so that nothing
-depends on how the samples came.
+depends on how the samples came. Where beats are announced (``qrs_early``), five times as often is looked whether there
+is one, and each is cut once more when the next one is announced.
 """
 
 import math
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.domain.beats.announced import Announcements, PeakEvent
 from ecgfed.domain.beats.context_stream import ContextStream, provisional_features
 from ecgfed.domain.beats.extract import NOT_RECORDED, Windows, beat_flags, hides_signal, window_spans, without_signal
 from ecgfed.domain.beats.intervals import intervals_s
@@ -32,6 +34,7 @@ from ecgfed.domain.beats.windows import (
 )
 from ecgfed.domain.signal.filters import band_pass_taps, bridge_samples
 from ecgfed.domain.signal.qrs import QrsDetector
+from ecgfed.domain.signal.qrs_early import EarlyPeaks
 from ecgfed.domain.signal.quality import NO_SIGNAL, Reason
 from ecgfed.domain.signal.spans import Spans
 from ecgfed.domain.signal.stream_quality import QualityStream, Samples
@@ -40,6 +43,8 @@ Ints = NDArray[np.int64]
 
 #: Everything is looked at so often; quality every so many times.
 STEP_S, QUALITY_STEPS = 0.25, 4
+#: In so many parts of a step beats are announced: every 0.05 s.
+PARTS = 5
 #: An early answer waits for the next beat so long after its own.
 EARLY_S = 4.0
 #: Beats that early features look back to.
@@ -58,10 +63,27 @@ class Cut:
     Attributes:
         sample: (beats,) int64 R peaks.
         windows: windows, RR features and flags.
+        beat: their ids.
     """
 
     sample: Ints
     windows: Windows
+    beat: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PeakUpdate:
+    """What has become known with the next samples, where beats are announced.
+
+    Attributes:
+        at: samples that had come.
+        events: of R peaks.
+        first: beats whose first class is due.
+    """
+
+    at: int
+    events: tuple[PeakEvent, ...]
+    first: Cut
 
 
 @dataclass(frozen=True)
@@ -72,14 +94,14 @@ class BeatUpdate:
         at: samples that had come.
         early: beats with what is known so far.
         final: beats as the whole recording gives them.
-        withdrawn: (beats,) int64 R peaks told early that are none.
+        withdrawn: ids and R peaks that were reported and are no beats.
         detected: (beats,) int64 R peaks that were detected now, among them what may prove to be none.
     """
 
     at: int
     early: Cut
     final: Cut
-    withdrawn: Ints
+    withdrawn: tuple[tuple[int, int], ...]
     detected: Ints
 
 
@@ -96,6 +118,8 @@ class _Filtered:
         #: A window, with what lies beside it, needs so many samples before and after its R peak.
         self.back = int(-before[0]) + beside[0] + reach + resampling(fs_hz).denominator
         self.ahead = int(after[0]) + beside[1] + reach
+        #: ... after it where the filter may hold the last value.
+        self.least_ahead = self.ahead - half
 
     def __len__(self) -> int:
         return self.samples.stop
@@ -132,21 +156,35 @@ class BeatStream:
         rr_version: of the RR features; 0 where none are wanted (those of version 1 are made).
         rails_mv: the values at which the converter of the lead in use ends.
         early: tell every beat early too, once the next one is known, or ``EARLY_S`` after it.
+        announce: report R peaks before the detector has decided on them, and a first class of each (``take``).
 
     Raises:
         ValueError: as ``QrsDetector``.
     """
 
     def __init__(
-        self, fs_hz: float, leads: int, lead: int, rr_version: int, rails_mv: tuple[float, ...], *, early: bool
+        self,
+        fs_hz: float,
+        leads: int,
+        lead: int,
+        rr_version: int,
+        rails_mv: tuple[float, ...],
+        *,
+        early: bool,
+        announce: bool = False,
     ) -> None:
         self.fs_hz, self.lead, self.early = float(fs_hz), lead, early
         self.step = max(1, round(STEP_S * fs_hz))
         self._detector = QrsDetector(fs_hz, leads, lead=lead)
+        self._early_peaks = EarlyPeaks(self._detector) if announce else None
+        self._known = Announcements(fs_hz)
+        self._detected: list[int] = []  # since the last look
+        self._first: dict[int, _Beat] = {}  # announced beats as they were cut for their first class, by their R peak
         self._samples = Samples()
         self.quality = QualityStream(self._samples, fs_hz, rails_mv)
         self._filtered = _Filtered(self._samples, fs_hz, strip=rr_version == 3)
         self._rr: _RrVersion1 | _RrInContext = _RrInContext(rr_version) if rr_version >= 2 else _RrVersion1(fs_hz)
+        self._nothing = _joined([], np.empty((0, self._rr.features), np.float32), [])
         self._valid_until = 0
         self.last_peak = 0  #: the last R peak that was found, 0 before the first one
         self._peaks: deque[int] = deque()  # found, not yet final
@@ -170,13 +208,31 @@ class BeatStream:
         unit = QUALITY_STEPS * self.step
         return min(missing, round(_LEAP_S * self.fs_hz)) // unit * unit
 
-    def look(self, signals_mv: NDArray[np.float64], *, ended: bool = False) -> BeatUpdate:
-        """Take the next samples (leads, samples), as a rule ``step`` of them; ``ended`` says that none follow."""
-        lead = signals_mv[self.lead]
+    def take(self, signals_mv: NDArray[np.float64], *, ended: bool = False) -> PeakUpdate:
+        """Take the next samples (leads, samples), as a rule a part of a step; ``ended`` says that none follow."""
         peaks = self._detector.push(signals_mv).tolist() + (self._detector.finish().tolist() if ended else [])
-        self._samples.append(lead)
+        self._samples.append(signals_mv[self.lead])
+        now = self._samples.stop
         if np.isfinite(signals_mv).any():
-            self._valid_until = self._samples.stop
+            self._valid_until = now
+        self._detected += peaks
+        events = [event for peak in peaks for event in self._known.decide(peak)]
+        if not self._early_peaks:
+            return PeakUpdate(now, (), self._nothing)
+        events += self._known.expire(now, ended=ended)
+        events += [event for peak in self._early_peaks.look() for event in self._known.announce(peak)]
+        return PeakUpdate(now, tuple(events), self._nothing if ended else self._first_classes(now))
+
+    def look(self, signals_mv: NDArray[np.float64] | None = None, *, ended: bool = False) -> BeatUpdate:
+        """Say what is known of the beats, early and finally.
+
+        Args:
+            signals_mv: (leads, samples) the next samples, as a rule ``step`` of them; None where they were taken.
+            ended: says that none follow.
+        """
+        if signals_mv is not None:
+            self.take(signals_mv, ended=ended)
+        peaks, self._detected = self._detected, []
         self._peaks.extend(peaks)
         self.last_peak = peaks[-1] if peaks else self.last_peak
         if self.early:
@@ -188,22 +244,23 @@ class BeatStream:
         self._forget()
         return BeatUpdate(self._samples.stop, early, final, withdrawn, np.array(peaks, np.int64))
 
-    def _final(self, *, ended: bool) -> tuple[Cut, Ints]:
-        """Return the beats that are decided now, and those told early that are none."""
+    def _final(self, *, ended: bool) -> tuple[Cut, tuple[tuple[int, int], ...]]:
+        """Return the beats that are decided now, and ids and R peaks of those reported that are none."""
         after = int(window_spans(self.fs_hz, np.zeros(1, np.int64))[1][0])
         withdrawn = []
         spikes = self.quality.spans([Reason.SPIKE]) if self._peaks else None
         while self._peaks and (ended or self.quality.decided >= self._peaks[0] + after + 1):
             peak = self._peaks.popleft()
-            known = peak in self._early
+            is_reported = peak in self._early or self._early_peaks is not None
             self._early.discard(peak)
             if spikes is not None and spikes.inside(np.array([peak]))[0]:
-                withdrawn += [peak] if known else []
+                beat = self._known.remove(peak)
+                withdrawn += [(beat, peak)] if is_reported else []
                 continue
             self._rr.add(self._cut(peak, self._last_final))
             self._last_final = peak
         beats, rr = self._rr.decided(ended=ended)
-        return _joined(beats, rr), np.array(withdrawn, np.int64)
+        return _joined(beats, rr, [self._known.remove(beat.sample) for beat in beats]), tuple(withdrawn)
 
     def _cut(self, peak: int, previous: int | None) -> _Beat:
         at, lost = np.array([peak]), self.quality.spans(NO_SIGNAL)
@@ -236,12 +293,38 @@ class BeatStream:
             self._early.add(peak)
             reported.append(self._recent[-1])
         if not reported:
-            return _joined([], np.empty((0, self._rr.features), np.float32))
+            return self._nothing
         following = self._waiting[0] if self._waiting else None
         lost = self.quality.spans(NO_SIGNAL)
         after_s = math.nan if following is None else self._interval(reported[-1].sample, following, lost)
         rr = self._rr.provisional(list(self._recent), following, after_s)[-len(reported) :]
-        return _joined(reported, rr)
+        return _joined(reported, rr, [self._known.id_of(beat.sample) for beat in reported])
+
+    def _first_classes(self, now: int) -> Cut:
+        """Return the beats whose first class is due, as if the recording ended here with the next R peak that is known.
+
+        Beats before them that have not been told early yet (``_report_early``) are cut likewise.
+        """
+        due = self._known.due(now, self._filtered.least_ahead, math.ceil(self.step / PARTS))
+        settled = self._recent[-1].sample if self._recent else -1
+        self._first = {sample: beat for sample, beat in self._first.items() if sample > settled}
+        reported, features, ids = [], [self._nothing.windows.rr_s], []
+        lost = self.quality.spans(NO_SIGNAL) if due else Spans.merged([])
+        for announced, following in due:
+            announced.classified = True
+            samples = self._known.between(settled, announced.sample)
+            if not samples:  # told early already
+                continue
+            for sample in samples:
+                self._first[sample] = self._first.get(sample) or self._cut(sample, None)
+            at = [*([settled] if self._recent else []), *samples, *([] if following is None else [following])]
+            before_s = intervals_s(np.array(at), self.fs_hz, lost)[bool(self._recent) :]
+            beats = [replace(self._first[sample], before_s=float(s)) for sample, s in zip(samples, before_s, strict=False)]
+            after_s = float(before_s[len(samples)])
+            features.append(self._rr.provisional([*self._recent, *beats], following, after_s)[-1:])
+            reported.append(beats[-1])
+            ids.append(announced.beat)
+        return _joined(reported, np.concatenate(features), ids)
 
     def _forget(self) -> None:
         """Drop what nothing that is still to be said depends on."""
@@ -323,9 +406,9 @@ def _columns(
     return before_s, window_mv, np.array([beat.usable for beat in beats], np.bool_), beside_mv
 
 
-def _joined(beats: list[_Beat], rr: NDArray[np.float32]) -> Cut:
+def _joined(beats: list[_Beat], rr: NDArray[np.float32], ids: list[int]) -> Cut:
     _, window_mv, _, _ = _columns(beats)
     sample = np.array([beat.sample for beat in beats], np.int64)
     flags = np.array([beat.flags for beat in beats], np.uint8)
     no_signal = np.array([beat.no_signal for beat in beats], np.bool_)
-    return Cut(sample, Windows(window_mv, rr, flags, no_signal))
+    return Cut(sample, Windows(window_mv, rr, flags, no_signal), tuple(ids))

@@ -297,7 +297,7 @@ class BeatStream:
         following = self._waiting[0] if self._waiting else None
         lost = self.quality.spans(NO_SIGNAL)
         after_s = math.nan if following is None else self._interval(reported[-1].sample, following, lost)
-        rr = self._rr.provisional(list(self._recent), following, after_s)[-len(reported) :]
+        rr = self._rr.provisional(list(self._recent), following, after_s, len(reported))
         return _joined(reported, rr, [self._known.id_of(beat.sample) for beat in reported])
 
     def _first_classes(self, now: int) -> Cut:
@@ -321,7 +321,7 @@ class BeatStream:
             before_s = intervals_s(np.array(at), self.fs_hz, lost)[bool(self._recent) :]
             beats = [replace(self._first[sample], before_s=float(s)) for sample, s in zip(samples, before_s, strict=False)]
             after_s = float(before_s[len(samples)])
-            features.append(self._rr.provisional([*self._recent, *beats], following, after_s)[-1:])
+            features.append(self._rr.provisional([*self._recent, *beats], following, after_s, 1))
             reported.append(beats[-1])
             ids.append(announced.beat)
         return _joined(reported, np.concatenate(features), ids)
@@ -357,11 +357,11 @@ class _RrVersion1:
         self.beats, self.emitted = self.beats[drop:], stop - drop
         return decided, rr
 
-    def provisional(self, beats: list[_Beat], following: int | None, after_s: float) -> NDArray[np.float32]:
-        """Return the features of beats in a row, the next R peak known or not; ``after_s`` plays no part."""
+    def provisional(self, beats: list[_Beat], following: int | None, after_s: float, last: int) -> NDArray[np.float32]:
+        """Return the features of the last of beats in a row, the next R peak known or not; ``after_s`` plays no part."""
         del after_s
         at = [beat.sample for beat in beats] + ([] if following is None else [following])
-        return rr_features(np.array(at, np.float64) / self.fs_hz)[: len(beats)]
+        return rr_features(np.array(at, np.float64) / self.fs_hz)[len(beats) - last : len(beats)]
 
 
 class _RrInContext:
@@ -387,11 +387,12 @@ class _RrInContext:
             rr = np.concatenate([rr, self.stream.finish()])
         return [self.held.popleft() for _ in range(len(rr))], rr
 
-    def provisional(self, beats: list[_Beat], following: int | None, after_s: float) -> NDArray[np.float32]:
-        """Return the features of beats in a row as if the next R peak were all that follows."""
+    def provisional(self, beats: list[_Beat], following: int | None, after_s: float, last: int) -> NDArray[np.float32]:
+        """Return the features of the last of beats in a row as if the next R peak were all that follows."""
         del following
         before_s, window_mv, usable, beside_mv = _columns(beats)
-        return provisional_features(np.append(before_s, after_s), window_mv, usable, self.version, beside_mv)
+        before_s = np.append(before_s, after_s)
+        return provisional_features(before_s, window_mv, usable, self.version, beside_mv, last=last)
 
 
 def _columns(

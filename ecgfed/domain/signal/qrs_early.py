@@ -43,8 +43,8 @@ from ecgfed.domain.signal.qrs_views import (
 #: Ages of a candidate in seconds at which it is looked at, and the log odds above which it is then announced; chosen on
 #: the DS1 records of MIT-BIH (benchmarks/stream/early.py).
 MARKS = ((0.3, 3.0), (0.4, 2.0), (0.6, 1.0), (0.8, 0.0))
-#: Log odds below which a candidate is looked at no more.
-HOPELESS = -3.0
+#: Log odds of all leads together below which a candidate is looked at no more, and above which no lead is asked alone.
+HOPELESS, SURE = -3.0, 5.0
 _AGES = tuple(round(age_s * RATE_HZ) for age_s, _ in MARKS)
 _ABSOLUTE, _RELATIVE = round(REFRACTORY_S * RATE_HZ), round(RELATIVE_REFRACTORY_S * RATE_HZ)
 #: Neighbours of a candidate on each side whose joint envelope is lower (``qrs_signal.candidates``).
@@ -86,26 +86,31 @@ class _Scores:
         stop = segment.statistics_start + statistics.shape[2]
         level = qrs_signal.levels(statistics, segment.statistics_start, first, stop)
         self.active = qrs_signal.lead_weights(level) > 0
-        self.likely: list[Likely] = []
-        self.score: list[Floats] = []
-        for view, found in zip(segment.views, candidates, strict=True):
-            at = np.array(found, np.int64)
-            block = np.minimum(at // BLOCK, stop - 1) - first
-            likely = view.first_look(self.traces, at - start, level[:, :, block])
-            self.likely.append(likely)
-            self.score.append(view.provisional(likely) if len(likely.at) else likely.score)
+        self._level, self._candidates, self._last = level, candidates, stop - 1 - first
+        self._known: dict[int, tuple[Likely, Floats]] = {}
+
+    def of(self, view: int) -> tuple[Likely, Floats]:
+        """Return what a view does not rule out, and the scores; asked for the first time it is made."""
+        if view not in self._known:
+            at, one = np.array(self._candidates[view], np.int64), self.segment.views[view]
+            block = np.minimum(at // BLOCK - self.segment.blocks, self._last)
+            likely = one.first_look(self.traces, at - self.traces.start, self._level[:, :, block])
+            self._known[view] = likely, one.provisional(likely) if len(likely.at) else likely.score
+        return self._known[view]
 
     def near(self, view: int, at: int, reach: int) -> Floats:
         """Return a view's scores within some samples of one."""
-        return self.score[view][np.abs(self.likely[view].at - at) <= reach]
+        likely, score = self.of(view)
+        return score[np.abs(likely.at - at) <= reach]
 
     def best(self, view: int, at: int, reach: int) -> tuple[float, Likely] | None:
         """Return a view's surest candidate within some samples of one, and its score; None where it has none."""
-        inside = np.flatnonzero(np.abs(self.likely[view].at - at) <= reach)
+        likely, score = self.of(view)
+        inside = np.flatnonzero(np.abs(likely.at - at) <= reach)
         if not len(inside):
             return None
-        surest = inside[self.score[view][inside].argmax()]
-        return float(self.score[view][surest]), self.likely[view].some(np.array([surest]))
+        surest = inside[score[inside].argmax()]
+        return float(score[surest]), likely.some(np.array([surest]))
 
     def voters(self, at: int) -> list[int]:
         """Return the views that have a vote at a 200 Hz sample: all leads together, and each lead that shows anything."""
@@ -207,8 +212,12 @@ class EarlyPeaks:
 
     def _judged(self, scores: _Scores, wave: _Wave) -> tuple[float, Likely] | None:
         """Return a wave's log odds of a beat and the candidate whose R peak it has, None where no view has one."""
-        voters = scores.voters(wave.at)
         together = scores.best(0, wave.at, 0 if wave.together else APART)
+        if wave.together and (together is None or together[0] <= HOPELESS):
+            return None
+        if together and together[0] > SURE:
+            return together
+        voters = scores.voters(wave.at)
         if together and together[0] > THRESHOLD:
             if all((scores.near(view, wave.at, APART) > THRESHOLD).any() for view in voters[1:]):
                 return together

@@ -229,6 +229,8 @@ class Segment:
     def _forget(self) -> None:
         """Drop what no later decision looks at."""
         keep = max(self.decided * BLOCK - LOOK_BACK, self.signal_start)
+        if keep == self.signal_start and keep:  # nothing has been decided since
+            return
         self.signal = self.signal[:, keep - self.signal_start :].copy()
         self.signal_start = keep
         step = self.fs_hz / RATE_HZ

@@ -140,9 +140,11 @@ class View:
         score = qrs_net.second_look(
             qrs_rhythm.rhythm_features(likely, np.arange(len(self.likely.at), len(likely.at)))
         )
-        beat = np.flatnonzero(score > THRESHOLD)
-        is_strong, _ = self._strong(fresh.some(beat))
-        score[np.setdiff1d(beat, beat[is_strong])] = NOTHING
+        beat = score > THRESHOLD
+        if beat.any():
+            which = np.flatnonzero(beat)
+            beat[which[self._strong(fresh.some(which))[0]]] = False
+            score[beat] = NOTHING
         return score
 
     def _strong(self, beats: Likely) -> tuple[Ints, Floats]:

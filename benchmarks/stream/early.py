@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[1] / "qrs")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "qrs"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from common import DS1, DS2, benchmark, option, save, table
 from physiology import load
@@ -46,15 +47,18 @@ LEAD, STEP_S, START_S, SETS = "MLII", 0.05, 300.0, {"DS1": DS1, "DS2": DS2}
 #: What is looked at with noise, in seconds, and how strong the noise is, in dB.
 NOISY_S, NOISY_DB = (270.0, 600.0), (6, 0)
 COST_S = 600.0
-#: What is kept of each report: field of the file -> attribute.
-FIELDS = {"stage": "stage", "beat": "beat", "sample": "sample", "name": "name", "override": "override", "late_s": "late_s"}
+#: What is kept of each report.
+FIELDS = ("stage", "beat", "sample", "late_s", "name", "override")
 Kept = dict[str, NDArray[Any]]
 
 
 def streamed(signals: NDArray[np.float64], fs_hz: float, lead: int, early: Early) -> list[StreamBeat]:
     """Return all that a stream reports of a recording."""
     classifier = open_bundle(shipped_model()).classifier()
-    stream, step = StreamClassifier(classifier, fs_hz, leads=len(signals), lead=lead, early=early), round(STEP_S * fs_hz)
+    stream, step = (
+        StreamClassifier(classifier, fs_hz, leads=len(signals), lead=lead, early=early),
+        round(STEP_S * fs_hz),
+    )
     found = []
     for at in range(0, signals.shape[1], step):
         found += stream.push(signals[:, at : at + step])
@@ -70,7 +74,7 @@ def recorded(source: Path, name: str) -> tuple[NDArray[np.float64], float, int]:
 def clean(source: Path, name: str) -> Kept:
     """Return what a stream reports of a record."""
     found = streamed(*recorded(source, name), True)
-    return {field: np.array([getattr(one, attribute) for one in found]) for field, attribute in FIELDS.items()}
+    return {field: np.array([getattr(one, field) for one in found]) for field in FIELDS}
 
 
 def with_noise(source: Path, name: str, noise: Noise, snr_db: int) -> Kept:
@@ -100,8 +104,7 @@ def with_noise(source: Path, name: str, noise: Noise, snr_db: int) -> Kept:
             note(event.change, event.beat, event.sample, now)
         for peak in decided:
             note("final", known.remove(peak), peak, now)
-    stage, beat, sample, late_s = zip(*rows, strict=True)
-    return {name: np.array(value) for name, value in zip(("stage", "beat", "sample", "late_s"), (stage, beat, sample, late_s), strict=True)}
+    return {field: np.array(values) for field, values in zip(FIELDS, zip(*rows, strict=True), strict=False)}
 
 
 def kept(file: Path, make: Any) -> Kept:
@@ -116,7 +119,9 @@ def kept(file: Path, make: Any) -> Kept:
         return dict(stored)
 
 
-def scored(source: Path, name: str, told: Kept, which: NDArray[np.bool_], span_s: tuple[float, float]) -> BeatComparison:
+def scored(
+    source: Path, name: str, told: Kept, which: NDArray[np.bool_], span_s: tuple[float, float]
+) -> BeatComparison:
     """Compare some of what was reported with a record's annotations; the classes where they are kept."""
     order = np.argsort(told["sample"][which], kind="stable")
     sample, fs_hz = told["sample"][which][order], 360.0
@@ -238,7 +243,10 @@ def main(given: argparse.Namespace) -> None:
     noise = Noise(given.source, SETS[given.records]) if given.noise else None
     conditions: dict[str, Any] = {}
     if given.clean:
-        told = {name: kept(given.work / f"{name}-clean.npz", lambda name=name: clean(given.source, name)) for name in records}
+        told = {
+            name: kept(given.work / f"{name}-clean.npz", lambda name=name: clean(given.source, name))
+            for name in records
+        }
         conditions["clean"] = summary(given.source, told, (0.0, 1805.0))
     for snr_db in NOISY_DB if noise else ():
         told = {

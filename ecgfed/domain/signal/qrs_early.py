@@ -11,7 +11,6 @@ Between two such looks only the envelope of the samples that have come is made, 
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ecgfed.domain.signal import qrs_signal
 from ecgfed.domain.signal.qrs import QrsDetector
@@ -55,7 +54,8 @@ _BESIDE = qrs_signal.APART
 class _Wave:
     """What may be a beat and has not been announced: the 200 Hz sample of its candidate, and how often it was judged.
 
-    A candidate that one lead alone has is a wave of its own where all leads together have none near it.
+    A candidate that one lead alone has is a wave of its own where all leads together have none near it. It is judged
+    once, when it is old enough for the last time.
     """
 
     at: int
@@ -113,7 +113,7 @@ class _Scores:
         return float(score[surest]), likely.some(np.array([surest]))
 
     def voters(self, at: int) -> list[int]:
-        """Return the views that have a vote at a 200 Hz sample: all leads together, and each lead that shows anything."""
+        """Return the views that have a vote at a sample: all leads together, and each lead that shows anything."""
         block = min(at // BLOCK - self.segment.blocks, self.active.shape[1] - 1)
         views = self.segment.views
         return [0, *(number for number in range(1, len(views)) if self.active[int(views[number].rows[0]), block])]
@@ -162,11 +162,11 @@ class EarlyPeaks:
         scores, peaks = _Scores(segment, self._candidates, count), []
         for wave in due:
             self._waves.remove(wave)
-            found = self._judged(scores, wave)
+            passed = sum(count - wave.at >= age for age in _AGES)
+            found = self._judged(scores, wave, is_last=passed == len(MARKS))
             if found is None or found[0] <= HOPELESS:
                 continue
             odds, beat = found
-            passed = sum(count - wave.at >= age for age in _AGES)
             if odds > MARKS[passed - 1][1]:
                 peaks += self._announce(scores, odds, beat)
             elif passed < len(MARKS):
@@ -208,14 +208,17 @@ class EarlyPeaks:
                 continue
             if not number:  # takes the place of what one lead alone has shown of it
                 self._waves = [wave for wave in self._waves if wave.together or abs(wave.at - position) > APART]
-            self._waves.append(_Wave(position, together=not number))
+            self._waves.append(_Wave(position, together=not number, looks=len(MARKS) - 1 if number else 0))
 
-    def _judged(self, scores: _Scores, wave: _Wave) -> tuple[float, Likely] | None:
-        """Return a wave's log odds of a beat and the candidate whose R peak it has, None where no view has one."""
+    def _judged(self, scores: _Scores, wave: _Wave, *, is_last: bool) -> tuple[float, Likely] | None:
+        """Return a wave's log odds of a beat and the candidate whose R peak it has, None where no view has one.
+
+        Where all leads together see no beat, each alone is asked the last time only.
+        """
         together = scores.best(0, wave.at, 0 if wave.together else APART)
         if wave.together and (together is None or together[0] <= HOPELESS):
             return None
-        if together and together[0] > SURE:
+        if together and (together[0] > SURE or (together[0] <= THRESHOLD and not is_last)):
             return together
         voters = scores.voters(wave.at)
         if together and together[0] > THRESHOLD:

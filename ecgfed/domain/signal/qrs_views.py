@@ -137,9 +137,7 @@ class View:
         """Return the scores of candidates that follow those looked at, as if the signal ended with the last of them."""
         assert self.likely is not None
         likely = self.likely.joined(fresh)
-        score = qrs_net.second_look(
-            qrs_rhythm.rhythm_features(likely, np.arange(len(self.likely.at), len(likely.at)))
-        )
+        score = qrs_net.second_look(qrs_rhythm.rhythm_features(likely, np.arange(len(self.likely.at), len(likely.at))))
         beat = score > THRESHOLD
         if beat.any():
             which = np.flatnonzero(beat)

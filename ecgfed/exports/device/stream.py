@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ecgfed.base.deprecation import renamed_fields
 from ecgfed.base.errors import OptionError, RecordError
-from ecgfed.domain.beats.announced import Change
+from ecgfed.domain.beats.announced import CLASS_S, Change
 from ecgfed.domain.beats.context_stream import LOOK_AHEAD
 from ecgfed.domain.beats.extract import Windows
 from ecgfed.domain.beats.stream import DETECTED_WITHIN_S, PARTS, STEP_S, BeatStream, BeatUpdate, Cut
@@ -29,9 +29,13 @@ LONGEST_GAP_S = 7 * 86_400.0
 RHYTHM_LATENCY_S = DECIDED_WITHIN_S
 #: Length of the parts in which a gap is processed.
 _AT_ONCE_S = 600.0
+#: So often a stream that announces looks for beats, in seconds of signal.
+ANNOUNCE_STEP_S = STEP_S / PARTS
 #: Latency of a stream for the manifest, in seconds after the R peak; docs/stream.md has measurements.
 LATENCY = {
     "step_s": STEP_S,
+    "announce_step_s": ANNOUNCE_STEP_S,
+    "first_class_at_most_s": CLASS_S,
     "early_at_most_s": DELAY_S + STEP_S,
     "final_after_last_needed_beat_s": DECIDED_S + 1.0,
     "final_beats_ahead": {"1": 1, **{str(version): beats for version, beats in LOOK_AHEAD.items()}},
@@ -146,9 +150,7 @@ class StreamClassifier:
     def _begin(self) -> None:
         rr = self.classifier.rr or 1
         early, announce = bool(self.early), self.early is True
-        self._beats = BeatStream(
-            self.fs_hz, self.leads, self.lead, rr, self.rails_mv, early=early, announce=announce
-        )
+        self._beats = BeatStream(self.fs_hz, self.leads, self.lead, rr, self.rails_mv, early=early, announce=announce)
         self._taken: list[NDArray[np.float64]] = []  # of the step that is under way, in parts of which so many are over
         self._parts = 0
         self._reported: dict[int, tuple[int, str]] = {}  # id -> label and override of the early class of a beat

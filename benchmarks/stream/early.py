@@ -9,7 +9,7 @@ finally: the difference is what is lost. So with the first class of each beat an
 that was announced and is none, or that was not announced.
 
 With noise the detector alone is asked, from 4:30 to 10:00: the database's own noise (qrs/recorders.py) on every lead,
-its power against h^2 / 8 of the QRS height, as in ``nst``. ``--cost RECORD`` measures the CPU seconds of ten minutes of
+its power against h^2 / 8 of the QRS height, as in ``nst``. ``--cost RECORD`` measures the CPU seconds of two minutes of
 a record by the value of ``early``, in turn. What was reported is kept in DIR, by record.
 """
 
@@ -46,7 +46,7 @@ from ecgfed.exports.device.stream import Early
 LEAD, STEP_S, START_S, SETS = "MLII", 0.05, 300.0, {"DS1": DS1, "DS2": DS2}
 #: What is looked at with noise, in seconds, and how strong the noise is, in dB.
 NOISY_S, NOISY_DB = (270.0, 600.0), (6, 0)
-COST_S = 600.0
+COST_S = 120.0
 #: What is kept of each report.
 FIELDS = ("stage", "beat", "sample", "late_s", "name", "override")
 Kept = dict[str, NDArray[Any]]
@@ -204,7 +204,7 @@ def summary(source: Path, told: dict[str, Kept], span_s: tuple[float, float]) ->
 
 
 def cost(source: Path, name: str) -> dict[str, float]:
-    """Return CPU seconds of ten minutes of a record by the value of ``early``, the least of two turns."""
+    """Return CPU seconds of two minutes of a record by the value of ``early``, the least of two turns."""
     signals, fs_hz, lead = recorded(source, name)
     signals = signals[:, : round(COST_S * fs_hz)]
     modes: tuple[Early, ...] = (False, "decided", True)

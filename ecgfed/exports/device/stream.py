@@ -13,7 +13,8 @@ from ecgfed.base.errors import OptionError, RecordError
 from ecgfed.domain.beats.announced import CLASS_S, Change
 from ecgfed.domain.beats.context_stream import LOOK_AHEAD
 from ecgfed.domain.beats.extract import Windows
-from ecgfed.domain.beats.stream import DETECTED_WITHIN_S, PARTS, STEP_S, BeatStream, BeatUpdate, Cut
+from ecgfed.domain.beats.stream import DETECTED_WITHIN_S, PARTS, STEP_S, BeatStream, BeatUpdate
+from ecgfed.domain.beats.stream_features import Cut
 from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.record.checks import check_fs, check_millivolt
 from ecgfed.domain.signal.qrs import DELAY_S, MIN_FS_HZ

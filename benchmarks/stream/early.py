@@ -1,16 +1,16 @@
-"""How soon a stream announces a beat and says its class, what that costs, and how often it is put right.
+"""How soon a stream announces a beat and its class, what that loses, and how often it is corrected.
 
     python benchmarks/stream/early.py --source MITDB --work DIR                  # the DS2 records
     python benchmarks/stream/early.py --source MITDB --work DIR --records DS1    # to choose by
 
 Each record goes through ``StreamClassifier(early=True)`` with the model in the package, both leads, R peaks on MLII,
-0.05 s at a time. EC57 compares what was announced with the annotations, from 5:00 on, and so what the stream says
-finally: the difference is what is lost. So with the first class of each beat and its final one. A correction is a beat
+0.05 s at a time. EC57 compares what was announced with the annotations, from 5:00 on, and then the final R
+peaks: the difference is what is lost. Likewise the first class of each beat and its final one. A correction is a beat
 that was announced and is none, or that was not announced.
 
-With noise the detector alone is asked, from 4:30 to 10:00: the database's own noise (qrs/recorders.py) on every lead,
+With noise it is the detector alone, from 4:30 to 10:00: the database's own noise (qrs/recorders.py) on every lead,
 its power against h^2 / 8 of the QRS height, as in ``nst``. ``--cost RECORD`` measures the CPU seconds of two minutes of
-a record by the value of ``early``, in turn. What was reported is kept in DIR, by record.
+a record by the value of ``early``, in turn. Reports are stored in DIR, by record.
 """
 
 import argparse
@@ -49,22 +49,19 @@ NOISY_S, NOISY_DB = (270.0, 600.0), (6, 0)
 COST_S = 120.0
 #: Length of a record, in seconds, but for its last second.
 LONGEST_S = 1805.0
-#: What is kept of each report.
+#: What is stored of each report.
 FIELDS = ("stage", "beat", "sample", "late_s", "name", "override")
-Kept = dict[str, NDArray[Any]]
+Reports = dict[str, NDArray[Any]]
 
 
 def streamed(signals: NDArray[np.float64], fs_hz: float, lead: int, early: Early) -> list[StreamBeat]:
     """Return all that a stream reports of a recording."""
     classifier = open_bundle(shipped_model()).classifier()
-    stream, step = (
-        StreamClassifier(classifier, fs_hz, leads=len(signals), lead=lead, early=early),
-        round(STEP_S * fs_hz),
-    )
-    found = []
+    stream = StreamClassifier(classifier, fs_hz, leads=len(signals), lead=lead, early=early)
+    result, step = [], round(STEP_S * fs_hz)
     for at in range(0, signals.shape[1], step):
-        found += stream.push(signals[:, at : at + step])
-    return found + stream.finish()
+        result += stream.push(signals[:, at : at + step])
+    return result + stream.finish()
 
 
 def recorded(source: Path, name: str) -> tuple[NDArray[np.float64], float, int]:
@@ -73,14 +70,14 @@ def recorded(source: Path, name: str) -> tuple[NDArray[np.float64], float, int]:
     return recording.signals_mv, recording.fs_hz, recording.leads.index(recording.lead)
 
 
-def clean(source: Path, name: str, minutes: float) -> Kept:
+def clean(source: Path, name: str, minutes: float) -> Reports:
     """Return what a stream reports of the first minutes of a record."""
     signals, fs_hz, lead = recorded(source, name)
-    found = streamed(signals[:, : round(60 * minutes * fs_hz)], fs_hz, lead, True)
-    return {field: np.array([getattr(one, field) for one in found]) for field in FIELDS}
+    result = streamed(signals[:, : round(60 * minutes * fs_hz)], fs_hz, lead, True)
+    return {field: np.array([getattr(one, field) for one in result]) for field in FIELDS}
 
 
-def with_noise(source: Path, name: str, noise: Noise, snr_db: int) -> Kept:
+def with_noise(source: Path, name: str, noise: Noise, snr_db: int) -> Reports:
     """Return what is reported of R peaks with noise, and the detector's own, which are ``final``."""
     strip, _ = load(source, name)
     _, fs_hz, lead = recorded(source, name)
@@ -110,27 +107,27 @@ def with_noise(source: Path, name: str, noise: Noise, snr_db: int) -> Kept:
     return {field: np.array(values) for field, values in zip(FIELDS, zip(*rows, strict=True), strict=False)}
 
 
-def kept(file: Path, make: Any) -> Kept:
-    """Return what a file holds; where there is none, what ``make`` gives, which is then kept there."""
+def stored(file: Path, make: Any) -> Reports:
+    """Return what a file holds; where there is none, what ``make`` returns, which is then stored there."""
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         partial = file.with_name(f".{file.name}")
         np.savez(partial, **make())
         partial.rename(file)
         print(file.name, flush=True)
-    with np.load(file, allow_pickle=False) as stored:
-        return dict(stored)
+    with np.load(file, allow_pickle=False) as arrays:
+        return dict(arrays)
 
 
 def scored(
-    source: Path, name: str, told: Kept, which: NDArray[np.bool_], span_s: tuple[float, float]
+    source: Path, name: str, reports: Reports, which: NDArray[np.bool_], span_s: tuple[float, float]
 ) -> BeatComparison:
-    """Compare some of what was reported with a record's annotations; the classes where they are kept."""
-    order = np.argsort(told["sample"][which], kind="stable")
-    sample, fs_hz = told["sample"][which][order], 360.0
+    """Compare some of what was reported with a record's annotations; the classes where they are stored."""
+    order = np.argsort(reports["sample"][which], kind="stable")
+    sample, fs_hz = reports["sample"][which][order], 360.0
     symbol = np.full(len(sample), "N")
-    if "name" in told:
-        symbol = np.where(told["override"] != "", told["override"], told["name"])[which][order]
+    if "name" in reports:
+        symbol = np.where(reports["override"] != "", reports["override"], reports["name"])[which][order]
         symbol = np.where(symbol == "", "N", symbol)
     samples, reference = round(span_s[1] * fs_hz), read_annotation(source / name)
     some = reference.sample < samples
@@ -141,11 +138,11 @@ def scored(
     )
 
 
-def first_of_each(told: Kept, stage: str) -> NDArray[np.bool_]:
+def first_of_each(reports: Reports, stage: str) -> NDArray[np.bool_]:
     """Return the first report of a stage of each beat."""
-    first = np.zeros(len(told["stage"]), np.bool_)
-    at = np.flatnonzero(told["stage"] == stage)
-    _, index = np.unique(told["beat"][at], return_index=True)
+    first = np.zeros(len(reports["stage"]), np.bool_)
+    at = np.flatnonzero(reports["stage"] == stage)
+    _, index = np.unique(reports["beat"][at], return_index=True)
     first[at[index]] = True
     return first
 
@@ -168,12 +165,12 @@ def delays(late_s: NDArray[np.float64]) -> dict[str, float]:
     return {name: round(float(np.percentile(late_s, share)), 3) for name, share in names.items()}
 
 
-def summary(source: Path, told: dict[str, Kept], span_s: tuple[float, float]) -> dict[str, Any]:
+def summary(source: Path, reports: dict[str, Reports], span_s: tuple[float, float]) -> dict[str, Any]:
     """Return what is lost, the delays and the corrections of some records together."""
     announced, final, first_class, last_class, hours = [], [], [], [], 0.0
     late: dict[str, list[NDArray[np.float64]]] = {"announced": [], "early": []}
     counts = dict.fromkeys(("added", "withdrawn", "moved", "class_changed"), 0)
-    for name, one in told.items():
+    for name, one in reports.items():
         stage, from_start = one["stage"], one["sample"] >= START_S * 360
         announced.append(scored(source, name, one, stage == "announced", span_s))
         final.append(scored(source, name, one, stage == "final", span_s))
@@ -187,8 +184,8 @@ def summary(source: Path, told: dict[str, Kept], span_s: tuple[float, float]) ->
             last_class.append(scored(source, name, one, stage == "final", span_s))
             counts["class_changed"] += int(np.sum((stage == "early") & ~first_of_each(one, "early") & from_start))
     sums, whole = aggregate(announced).gross, aggregate(final).gross
-    found: dict[str, Any] = {
-        "records": len(told),
+    result: dict[str, Any] = {
+        "records": len(reports),
         "hours": round(hours, 2),
         "beats": int(whole.scores["qrs_se"].total),
         "f1_final": round(whole.qrs_f1 or 0.0, 3),
@@ -198,12 +195,12 @@ def summary(source: Path, told: dict[str, Kept], span_s: tuple[float, float]) ->
         "an_hour": {change: round(count / hours, 1) for change, count in counts.items()},
     }
     if first_class:
-        found["class"] = {
+        result["class"] = {
             "delay": delays(np.concatenate(late["early"])),
             "first": class_f1(aggregate(first_class).gross),
             "final": class_f1(aggregate(last_class).gross),
         }
-    return found
+    return result
 
 
 def cost(source: Path, name: str) -> dict[str, float]:
@@ -246,23 +243,23 @@ def main(given: argparse.Namespace) -> None:
     noise = Noise(given.source, SETS[given.records]) if given.noise else None
     conditions: dict[str, Any] = {}
     if given.clean:
-        told = {
-            name: kept(
+        reports = {
+            name: stored(
                 given.work / f"{name}-{given.minutes:g}min.npz",
                 lambda name=name: clean(given.source, name, given.minutes),
             )
             for name in records
         }
-        conditions["clean"] = summary(given.source, told, (0.0, min(60 * given.minutes, LONGEST_S)))
+        conditions["clean"] = summary(given.source, reports, (0.0, min(60 * given.minutes, LONGEST_S)))
     for snr_db in NOISY_DB if noise else ():
-        told = {
-            name: kept(
+        reports = {
+            name: stored(
                 given.work / f"{name}-{snr_db}dB.npz",
                 lambda name=name, snr_db=snr_db: with_noise(given.source, name, noise, snr_db),
             )
             for name in records
         }
-        conditions[f"noise of the database, {snr_db} dB"] = summary(given.source, told, NOISY_S)
+        conditions[f"noise of the database, {snr_db} dB"] = summary(given.source, reports, NOISY_S)
     results: dict[str, Any] = {"records": list(records), "minutes": given.minutes, "conditions": conditions}
     if given.cost:
         results["cost"] = {"record": given.cost, "seconds": COST_S, "cpu_s": cost(given.source, given.cost)}

@@ -1,4 +1,4 @@
-"""Beats that are announced at once and put right later: which is which, by an id that stays."""
+"""Beats that are announced at once and corrected later, each with an id that does not change."""
 
 from bisect import insort
 from dataclasses import dataclass
@@ -111,14 +111,14 @@ class Announcements:
             ahead: samples after an R peak that its window needs.
             step: samples until the next call, at most.
         """
-        found = []
+        due = []
         following: int | None = None
         for beat in reversed(self._last(now)):
             late = now + step > beat.sample + self._class_after
             if not beat.classified and now >= beat.sample + ahead and (following is not None or late):
-                found.append((beat, following))
+                due.append((beat, following))
             following = beat.sample
-        return found[::-1]
+        return due[::-1]
 
     def _last(self, now: int) -> list[Announced]:
         """Return the beats of the last seconds; of those before, all is decided that is decided of them here."""

@@ -1,11 +1,11 @@
-"""R peaks a third of a second after the beat: the QRS detector's networks, asked before it decides.
+"""R peaks a third of a second after the beat: the QRS detector's networks, evaluated before it decides.
 
-The detector decides when it has seen 4 s after a beat. Nearly always it could have said so at once. So a candidate is
-looked at as soon as 0.3 s after it have come, as if the recording ended here: what is missing ahead is the last sample,
-held, and no candidate follows. Is it likely enough, it is announced; if not, it is looked at again, and less is asked
-of it each time (``MARKS``). What the detector decides in the end stands, whatever was announced.
+The detector decides 3.5 to 4.7 s after a beat, although its networks recognise nearly every beat at once. So each
+candidate is evaluated 0.3 s after it, as if the recording ended here: the last sample stands for what is missing ahead,
+and no candidate follows. A candidate whose log odds are high enough is announced; any other one is evaluated again
+later, against a lower threshold (``MARKS``). The detector's own decision stands, whatever was announced.
 
-Between two such looks only the envelope of the samples that have come is made, to see whether a wave is old enough.
+Between two evaluations only the envelope of the new samples is computed, to find candidates.
 """
 
 from dataclasses import dataclass, replace
@@ -42,7 +42,7 @@ from ecgfed.domain.signal.qrs_views import (
 #: Ages of a candidate in seconds at which it is looked at, and the log odds above which it is then announced; chosen on
 #: the DS1 records of MIT-BIH (benchmarks/stream/early.py).
 MARKS = ((0.3, 3.0), (0.4, 2.0), (0.6, 1.0), (0.8, 0.0))
-#: Log odds of all leads together below which a candidate is looked at no more, and above which no lead is asked alone.
+#: Log odds of all leads together below which a candidate is dropped, and above which single leads do not vote.
 HOPELESS, SURE = -3.0, 5.0
 _AGES = tuple(round(age_s * RATE_HZ) for age_s, _ in MARKS)
 _ABSOLUTE, _RELATIVE = round(REFRACTORY_S * RATE_HZ), round(RELATIVE_REFRACTORY_S * RATE_HZ)
@@ -90,7 +90,7 @@ class _Scores:
         self._known: dict[int, tuple[Likely, Floats]] = {}
 
     def of(self, view: int) -> tuple[Likely, Floats]:
-        """Return what a view does not rule out, and the scores; asked for the first time it is made."""
+        """Return the candidates that a view does not rule out, and their scores, computed when first needed."""
         if view not in self._known:
             at, one = np.array(self._candidates[view], np.int64), self.segment.views[view]
             block = np.minimum(at // BLOCK - self.segment.blocks, self._last)
@@ -163,10 +163,10 @@ class EarlyPeaks:
         for wave in due:
             self._waves.remove(wave)
             passed = sum(count - wave.at >= age for age in _AGES)
-            found = self._judged(scores, wave, is_last=passed == len(MARKS))
-            if found is None or found[0] <= HOPELESS:
+            judged = self._judged(scores, wave, is_last=passed == len(MARKS))
+            if judged is None or judged[0] <= HOPELESS:
                 continue
-            odds, beat = found
+            odds, beat = judged
             if odds > MARKS[passed - 1][1]:
                 peaks += self._announce(scores, odds, beat)
             elif passed < len(MARKS):
@@ -213,7 +213,7 @@ class EarlyPeaks:
     def _judged(self, scores: _Scores, wave: _Wave, *, is_last: bool) -> tuple[float, Likely] | None:
         """Return a wave's log odds of a beat and the candidate whose R peak it has, None where no view has one.
 
-        Where all leads together see no beat, each alone is asked the last time only.
+        Where all leads together see no beat, single leads are evaluated only when the wave is judged for the last time.
         """
         together = scores.best(0, wave.at, 0 if wave.together else APART)
         if wave.together and (together is None or together[0] <= HOPELESS):
@@ -226,10 +226,10 @@ class EarlyPeaks:
                 return together
             vote = scores.vote(wave.at, voters)
             return vote + (DUE_ODDS if self._is_due(wave.at) else 0.0), together[1]
-        alone = [found for view in voters[1:] if (found := scores.best(view, wave.at, APART))]
+        alone = [best for view in voters[1:] if (best := scores.best(view, wave.at, APART))]
         if not alone:
             return together
-        score, beat = max(alone, key=lambda found: found[0])
+        score, beat = max(alone, key=lambda best: best[0])
         if score <= THRESHOLD:
             return together or (score, beat)
         at = int(beat.at[0])

@@ -13,12 +13,12 @@ from ecgfed.device import Classifier, QrsDetector, StreamBeat, StreamClassifier,
 from ecgfed.domain.beats.announced import CLASS_S, Announcements, PeakEvent
 from ecgfed.domain.beats.windows import FS_HZ
 from ecgfed.domain.signal.qrs import DELAY_S
-from ecgfed.domain.signal.qrs_early import EarlyPeaks
+from ecgfed.domain.signal.qrs_early import AT_MOST_S, EarlyPeaks
 from ecgfed.exports.device.shipped import shipped_model
 from ecgfed.exports.device.stream import ANNOUNCE_STEP_S
 
-#: A beat is announced at the latest so long after its R peak, and mostly after so long.
-AT_MOST_S, MOSTLY_S = 1.0, 0.35
+#: Beats are mostly announced within so many seconds.
+MOSTLY_S = 0.35
 
 
 @pytest.fixture(scope="module")

@@ -42,8 +42,10 @@ from ecgfed.domain.signal.qrs_views import (
 #: Ages of a candidate in seconds at which it is looked at, and the log odds above which it is then announced; chosen on
 #: the DS1 records of MIT-BIH (benchmarks/stream/early.py).
 MARKS = ((0.3, 3.0), (0.4, 2.0), (0.6, 1.0), (0.8, 0.0))
-#: Log odds of all leads together below which a candidate is dropped, and above which single leads do not vote.
-HOPELESS, SURE = -3.0, 5.0
+#: Log odds of all leads together below which a candidate is dropped.
+HOPELESS = -3.0
+#: An R peak that lies further back, in seconds, is left to the detector.
+AT_MOST_S = 1.0
 _AGES = tuple(round(age_s * RATE_HZ) for age_s, _ in MARKS)
 _ABSOLUTE, _RELATIVE = round(REFRACTORY_S * RATE_HZ), round(RELATIVE_REFRACTORY_S * RATE_HZ)
 #: Neighbours of a candidate on each side whose joint envelope is lower (``qrs_signal.candidates``).
@@ -218,7 +220,7 @@ class EarlyPeaks:
         together = scores.best(0, wave.at, 0 if wave.together else APART)
         if wave.together and (together is None or together[0] <= HOPELESS):
             return None
-        if together and (together[0] > SURE or (together[0] <= THRESHOLD and not is_last)):
+        if together and together[0] <= THRESHOLD and not is_last:
             return together
         voters = scores.voters(wave.at)
         if together and together[0] > THRESHOLD:
@@ -248,13 +250,15 @@ class EarlyPeaks:
         return bool(at - (since[-1] if since else last) > DUE_SHARE * intervals[len(intervals) // 2])
 
     def _announce(self, scores: _Scores, odds: float, beat: Likely) -> list[int]:
-        """Return the R peak of a beat, nothing where another one that was announced is too near."""
+        """Return the R peak of a beat, nothing where another one that was announced is too near, or it is too late."""
         at, segment = int(beat.at[0]), scores.segment
         for one in self._announced:
             weak = min(odds, one.odds) < WEAK_SCORE
             if abs(at - one.at) < (_RELATIVE if weak else _ABSOLUTE):
                 return []
         peak = int(segment.locate(scores.traces, beat)[0])
+        if segment.samples - peak > AT_MOST_S * segment.fs_hz:
+            return []
         if any(abs(peak - one.peak) < SAME_PEAK_S * segment.fs_hz for one in self._announced):
             return []
         self._announced.append(_Announced(at, odds, peak))

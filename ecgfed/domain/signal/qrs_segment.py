@@ -67,6 +67,11 @@ class Segment:
         """200 Hz samples that have come."""
         return self.signal_start + self.signal.shape[1]
 
+    @property
+    def samples(self) -> int:
+        """Samples that have come, at the stream's own rate."""
+        return self.raw_start + self.raw.shape[1]
+
     def stretch(self, low: int, high: int) -> NDArray[np.int32]:
         """Return 200 Hz samples (leads, high - low); before the first and after the last that has come, those."""
         count = self.count
@@ -79,7 +84,7 @@ class Segment:
         """Take samples (leads, samples), NaN where one is missing; ``ended`` says that no more will come."""
         if data_mv.shape[1]:
             self.raw = np.concatenate([self.raw, self._in_steps(data_mv)], axis=1)
-        total = self.raw_start + self.raw.shape[1]
+        total = self.samples
         have = self.count
         count = qrs_resample.resampled_count(total, self.fs_hz, ended)
         if count > have:
@@ -188,7 +193,7 @@ class Segment:
     def _refine(self, lead: int, position: Ints, up: NDArray[np.bool_]) -> Ints:
         """Go from a 200 Hz sample to the extremum within 8 ms at the stream's own rate, smoothed over 5 ms."""
         reach, half = max(1, round(0.008 * self.fs_hz)), int(self.fs_hz / RATE_HZ / 2)
-        end = self.raw_start + self.raw.shape[1]
+        end = self.samples
         centre = np.rint(position * (self.fs_hz / RATE_HZ)).astype(np.int64)
         offset = np.arange(-reach - half, reach + half + 1)
         near = self.raw[lead, np.clip(centre[:, None] + offset, self.raw_start, end - 1) - self.raw_start]

@@ -218,7 +218,7 @@ def cost(source: Path, name: str) -> dict[str, float]:
 
 
 def page(results: dict[str, Any]) -> list[str]:
-    """Return the table of docs/stream.md."""
+    """Return the part of docs/stream.md that has figures."""
     columns = ("signal", "beats", "R peak after (s): median, 99%, most", "F1 of R peaks announced, final")
     columns += ("added, withdrawn, moved an hour",)
     rows = []
@@ -228,14 +228,34 @@ def page(results: dict[str, Any]) -> list[str]:
         cells += (f"{one['f1_announced']:.3f}, {one['f1_final']:.3f}",)
         cells += (f"{an_hour['added']:.1f}, {an_hour['withdrawn']:.1f}, {an_hour['moved']:.1f}",)
         rows.append((name, f"{one['beats']:,}", *cells))
-    of_class = results["conditions"]["clean"]["class"]
-    late, first, last = of_class["delay"], of_class["first"], of_class["final"]
-    text = (
-        f"The first class comes after {late['median_s']:.2f} s (median), {late['most_s']:.2f} s at most. F1 of VEB is "
-        f"{first['veb']:.2f}% with the first class and {last['veb']:.2f}% with the final one, of SVEB "
-        f"{first['sveb']:.2f}% and {last['sveb']:.2f}%."
-    )
-    return [*table(columns, rows), "", text]
+    lines = [f"{of_records(results)}:", "", *table(columns, rows)]
+    if of_class := results["conditions"].get("clean", {}).get("class"):
+        late, first, last = of_class["delay"], of_class["first"], of_class["final"]
+        text = (
+            f"The first class comes after {late['median_s']:.2f} s (median), {late['most_s']:.2f} s at most. F1 of VEB "
+            f"is {first['veb']:.2f}% with the first class and {last['veb']:.2f}% with the final one, of SVEB "
+            f"{first['sveb']:.2f}% and {last['sveb']:.2f}%."
+        )
+        lines += ["", text]
+    if spent := results.get("cost"):
+        seconds = spent["cpu_s"]
+        ratios = [f"{seconds[mode] / seconds['False']:.1f}" for mode in ("decided", "True")]
+        text = (
+            f'CPU time over that of `early=False`, on record {spent["record"]}: {ratios[0]} times with `"decided"`, '
+            f"{ratios[1]} times with `True`."
+        )
+        lines += ["", text]
+    return lines
+
+
+def of_records(results: dict[str, Any]) -> str:
+    """Return in words what the figures are of."""
+    records, minutes = results["records"], results["minutes"]
+    whose = next((name for name, some in SETS.items() if set(records) <= set(some)), "MIT-BIH")
+    which = f"The {len(records)} {whose} records"
+    if len(records) < len(SETS.get(whose, ())):
+        which = f"{len(records)} of the {len(SETS[whose])} {whose} records ({', '.join(records)})"
+    return which if 60 * minutes >= LONGEST_S else f"{which}, the first {minutes:g} minutes"
 
 
 def main(given: argparse.Namespace) -> None:

@@ -166,7 +166,7 @@ def delays(late_s: NDArray[np.float64]) -> dict[str, float]:
 
 
 def summary(source: Path, reports: dict[str, Reports], span_s: tuple[float, float]) -> dict[str, Any]:
-    """Return what is lost, the delays and the corrections of some records together."""
+    """Return what is lost, the delays of what was announced, and the corrections, of some records together."""
     announced, final, first_class, last_class, hours = [], [], [], [], 0.0
     late: dict[str, list[NDArray[np.float64]]] = {"announced": [], "early": []}
     counts = dict.fromkeys(("added", "withdrawn", "moved", "class_changed"), 0)
@@ -177,7 +177,8 @@ def summary(source: Path, reports: dict[str, Reports], span_s: tuple[float, floa
         hours += (span_s[1] - START_S) / 3600
         for change in ("added", "withdrawn", "moved"):
             counts[change] += int(np.sum((stage == change) & from_start))
-        for kind, which in (("announced", stage == "announced"), ("early", first_of_each(one, "early"))):
+        is_announced = np.isin(one["beat"], one["beat"][stage == "announced"])
+        for kind, which in (("announced", stage == "announced"), ("early", is_announced & first_of_each(one, "early"))):
             late[kind].append(one["late_s"][which & from_start])
         if "name" in one:
             first_class.append(scored(source, name, one, first_of_each(one, "early"), span_s))

@@ -55,6 +55,7 @@ PARTS = (
         "benchmarks/stream/README.md", "benchmarks/stream/run.py",
         "stream/run.py", "rows_of", "stream/results.json", "records",
     ),
+    ("docs/stream.md", "benchmarks/stream/early.py", "stream/early.py", "page", "stream/early.json", None),
     ("benchmarks/throughput/README.md", "gpu.py", "throughput/gpu.py", "tables", "throughput/gpu.json", None),
     *(
         ("docs/privacy.md", f"benchmarks/{script}", script, "page_of", source, None)

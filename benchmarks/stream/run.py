@@ -30,6 +30,7 @@ from ecgfed.domain.record.reader import read_recording
 from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.quality import RAIL_FROM_REST_MV
 from ecgfed.exports.device.shipped import shipped_model
+from ecgfed.exports.device.stream import Early
 from ecgfed.testing.ecg import synthetic_ecg
 
 LEAD, CHUNK = "MLII", 1000
@@ -39,7 +40,7 @@ MADE_UP_HZ = 128.0
 
 
 def everything(
-    classifier: Classifier, signals: NDArray[np.float64], fs_hz: float, rails_mv: tuple[float, ...], *, early: bool
+    classifier: Classifier, signals: NDArray[np.float64], fs_hz: float, rails_mv: tuple[float, ...], *, early: Early
 ) -> list[StreamBeat]:
     """Return all that a stream says of a recording."""
     stream = StreamClassifier(classifier, fs_hz, leads=len(signals), rails_mv=rails_mv, early=early)
@@ -72,7 +73,7 @@ def of_record(classifier: Classifier, source: Path, name: str) -> dict[str, Any]
     ends = (float(np.nanmin(signals[0])), float(np.nanmax(signals[0])))  # where its converter ends
     rails_mv = tuple(end for end in ends if abs(end - np.nanmedian(signals[0])) >= RAIL_FROM_REST_MV)
     before = process_time()
-    found = everything(classifier, signals, fs_hz, rails_mv, early=True)
+    found = everything(classifier, signals, fs_hz, rails_mv, early="decided")
     cpu_s = process_time() - before
     final = {one.sample: one for one in found if one.stage == "final"}
     early = [one for one in found if one.stage == "early"]

@@ -42,7 +42,7 @@ class Replay:
         self._recording, self._name = ecg_alone(recording), name
         self._lead = self._recording.leads.index(self._recording.lead)
         leads = len(self._recording.leads)
-        self._stream = StreamClassifier(classifier, recording.fs_hz, leads=leads, lead=self._lead, early=True)
+        self._stream = StreamClassifier(classifier, recording.fs_hz, leads=leads, lead=self._lead, early="decided")
         self._at, self._lock = 0, threading.Lock()
         self.used = time.monotonic()
 

@@ -189,7 +189,7 @@ def test_final_answers_come_with_their_features_and_early_ones_within_seconds(cl
     """RR features wait for as many beats as their version needs; early answers for the window and the next beat."""
     ahead = LOOK_AHEAD[classifier.rr]
     signal, _ = synthetic_signal("N" * 240, seed=3)
-    found = streamed(StreamClassifier(classifier, FS_HZ, early=True), signal[None], [7])
+    found = streamed(StreamClassifier(classifier, FS_HZ, early="decided"), signal[None], [7])
     early, final = ([one for one in found if one.stage == stage] for stage in ("early", "final"))
     assert len(final) > 235
     told = {one.sample for one in early}

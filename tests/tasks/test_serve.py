@@ -101,7 +101,7 @@ def test_a_replay_gives_what_the_stream_gives(work: Work, demo: Path) -> None:
         assert status == 200
         at, beats = part["at"], beats + part["beats"]
     assert part["ended"]
-    stream = StreamClassifier(opened_bundle(None, None).classifier(None), read.fs_hz, leads=2, early=True)
+    stream = StreamClassifier(opened_bundle(None, None).classifier(None), read.fs_hz, leads=2, early="decided")
     reference = stream.push(read.signals_mv) + stream.finish()
     final = [(beat.sample, beat.override or beat.name) for beat in reference if beat.stage == "final"]
     assert [(beat["sample"], beat["class"]) for beat in beats if beat["stage"] == "final"] == final

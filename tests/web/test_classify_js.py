@@ -126,7 +126,7 @@ def test_early_beats_are_those_of_pythons_stream(rr_version: int, fedavg_run: Pa
     (found,) = in_node(
         own("streamed", {"bundle": str(bundle)}, told, {"lead": 0, "early": True}, [size]), packages=RUNNER
     )
-    stream = StreamClassifier(open_bundle(bundle).classifier(), told["fsHz"], leads=2, early=True)
+    stream = StreamClassifier(open_bundle(bundle).classifier(), told["fsHz"], leads=2, early="decided")
     signals = told["signalsMv"]
     python = [one for at in range(0, signals.shape[1], size) for one in stream.push(signals[:, at : at + size])]
     python += stream.finish()

@@ -48,7 +48,7 @@ class Numbers(TypedDict):
 
 def told(bundle: Path, recording: ecgfed.Recording) -> list[tuple[int, Answer]]:
     """Return what a stream says of every beat, early and final, with its R peak."""
-    stream = StreamClassifier(open_bundle(bundle).classifier(), recording.fs_hz, leads=2, early=True)
+    stream = StreamClassifier(open_bundle(bundle).classifier(), recording.fs_hz, leads=2, early="decided")
     signals = np.asarray(recording.signals_mv, dtype=np.float64)
     found = []
     for at in range(0, signals.shape[1], 90):

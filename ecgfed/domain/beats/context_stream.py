@@ -17,7 +17,7 @@ _CHUNK = 1024
 class _Version(NamedTuple):
     """What computes the features, their names, how many beats around a beat decide them, and numbers beside it."""
 
-    values: Callable[[Beats], NDArray[np.float32]]
+    values: Callable[[Beats, int], NDArray[np.float32]]
     names: tuple[str, ...]
     history: int
     look_ahead: int
@@ -25,7 +25,7 @@ class _Version(NamedTuple):
 
 
 _VERSIONS = {
-    2: _Version(context.values, context.FEATURES, context.HISTORY, context.LOOK_AHEAD, 0),
+    2: _Version(lambda beats, _: context.values(beats), context.FEATURES, context.HISTORY, context.LOOK_AHEAD, 0),
     3: _Version(strip.values, strip.FEATURES, strip.HISTORY, strip.LOOK_AHEAD, sum(BESIDE)),
 }
 #: version -> how many beats later the features of a beat are decided
@@ -95,7 +95,7 @@ class ContextStream:
             stop = min(until, self._given + _CHUNK * BLOCK)
             start = max(0, self._given - self._version.history)
             beats = self._held.part(start - self._first, stop + self._version.look_ahead - self._first)
-            parts.append(self._version.values(beats)[self._given - start : stop - start])
+            parts.append(self._version.values(beats, self._given - start)[self._given - start : stop - start])
             self._given = stop
         drop = max(0, self._given - self._version.history) - self._first
         if drop > 0:
@@ -133,6 +133,8 @@ def provisional_features(
     usable: NDArray[np.bool_],
     version: int = 2,
     beside_mv: NDArray[np.float32] | None = None,
+    *,
+    last: int | None = None,
 ) -> NDArray[np.float32]:
     """Return the features of the last beats of a stream as if nothing followed them but one more R peak.
 
@@ -144,9 +146,10 @@ def provisional_features(
         usable: (beats,) bool, false where a window is padded or shows no signal.
         version: of the RR features, 2 or 3.
         beside_mv: (beats, 80) what lies beside the windows; version 3 needs it.
+        last: how many of the last beats the features are wanted of, None for all.
 
     Returns:
-        (beats, features) float32.
+        (beats, features) float32, or (last, features).
     """
     if not len(window_mv):
         return np.empty((0, len(_VERSIONS[version].names)), np.float32)
@@ -157,4 +160,5 @@ def provisional_features(
         np.zeros(1, np.bool_),
         np.zeros_like(beats.beside_mv[:1]),
     )
-    return _VERSIONS[version].values(beats.then(following))[:-1]
+    first = 0 if last is None else len(window_mv) - last
+    return _VERSIONS[version].values(beats.then(following), first)[first:-1]

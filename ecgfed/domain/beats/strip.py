@@ -33,30 +33,34 @@ FEATURES = (
 )
 
 
-def values(beats: Beats) -> NDArray[np.float32]:
-    """Features of beats in a row, (beats, features); those near a cut are not to be used (``HISTORY``)."""
+def values(beats: Beats, first: int = 0) -> NDArray[np.float32]:
+    """Features of beats in a row, (beats, features); those near a cut are not to be used (``HISTORY``).
+
+    Nor are those before beat ``first``, of which not all is made.
+    """
     typical_beat = TypicalBeat(beats)
     own = context.values(beats, typical_beat)
     middle = beats.window_mv.reshape(len(own), WINDOW, STRIP_STEP).mean(axis=2)
     strip_mv = np.concatenate([beats.beside_mv[:, : BESIDE[0]], middle, beats.beside_mv[:, BESIDE[0] :]], axis=1)
     size_mv = typical_beat.size[:, None]
-    typical_mv = running_median(size_mv, beats.usable)
+    typical_mv = running_median(size_mv, beats.usable, first)
     typical_mv = np.where(np.isfinite(typical_mv), typical_mv, size_mv)
-    difference_mv = strip_mv - running_median(strip_mv.astype(np.float64), beats.usable)
+    difference_mv = strip_mv - running_median(strip_mv.astype(np.float64), beats.usable, first)
     relative = np.concatenate([beats.beside_mv, difference_mv], axis=1) / typical_mv
     relative = np.clip(np.nan_to_num(relative), -STRIP_LIMIT, STRIP_LIMIT)
     return np.concatenate([own, typical_mv, relative], axis=1).astype(np.float32)
 
 
-def running_median(rows: Floats, chosen: NDArray[np.bool_]) -> Floats:
+def running_median(rows: Floats, chosen: NDArray[np.bool_], first: int = 0) -> Floats:
     """Return the medians of the chosen rows of the last minute, (beats, columns); NaN where they are too few.
 
     Args:
         rows: (beats, columns).
         chosen: (beats,) bool.
+        first: medians of earlier blocks than this row's are not made.
     """
     median = np.full((-(-len(rows) // BLOCK), rows.shape[1]), np.nan)
-    for block in range(len(median)):  # all at once would hold 64 rows for each block
+    for block in range(first // BLOCK, len(median)):  # all at once would hold 64 rows for each block
         near = slice(max(block - BACK, 0) * BLOCK, (block + AHEAD + 1) * BLOCK)
         ordered = np.sort(rows[near][chosen[near]], axis=0)
         if len(ordered) >= FEWEST:

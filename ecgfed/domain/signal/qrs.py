@@ -68,6 +68,11 @@ class QrsDetector:
             peaks += self._take(part)
         return _joined(peaks)
 
+    @property
+    def segment(self) -> Segment | None:
+        """The stretch without a gap that the last samples belong to; None within a gap."""
+        return self._segment
+
     def _checked(self, chunk_mv: NDArray[np.floating]) -> NDArray[np.float64]:
         chunk = np.atleast_2d(np.asarray(chunk_mv, dtype=np.float64))
         if chunk.ndim != 2 or len(chunk) != self.leads:

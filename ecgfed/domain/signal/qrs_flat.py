@@ -42,7 +42,10 @@ class FlatLine:
         low[:, 0], high[:, 0] = np.minimum(low[:, 0], self.part_low), np.maximum(high[:, 0], self.part_high)
         lows, highs = np.concatenate([self.low, low], axis=1), np.concatenate([self.high, high], axis=1)
         view = np.lib.stride_tricks.sliding_window_view
-        before_low, before_high = view(lows, PARTS, axis=1).min(axis=2), view(highs, PARTS, axis=1).max(axis=2)
+        if len(parts) == 1:  # a short piece of a stream
+            before_low, before_high = self.low.min(axis=1, keepdims=True), self.high.max(axis=1, keepdims=True)
+        else:
+            before_low, before_high = view(lows, PARTS, axis=1).min(axis=2), view(highs, PARTS, axis=1).max(axis=2)
         stops = np.append(starts[1:], samples)
         still = (before_high - before_low <= FLAT_UV).all(axis=0) & (before_high >= before_low).any(axis=0)
         for part in np.flatnonzero(still[: len(parts)]):

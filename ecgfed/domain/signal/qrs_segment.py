@@ -62,12 +62,30 @@ class Segment:
         self.open: tuple[float, int, int] | None = None  # score, 200 Hz sample and R peak of the last beat
         self.reported = -1
 
+    @property
+    def count(self) -> int:
+        """200 Hz samples that have come."""
+        return self.signal_start + self.signal.shape[1]
+
+    @property
+    def samples(self) -> int:
+        """Samples that have come, at the stream's own rate."""
+        return self.raw_start + self.raw.shape[1]
+
+    def stretch(self, low: int, high: int) -> NDArray[np.int32]:
+        """Return 200 Hz samples (leads, high - low); before the first and after the last that has come, those."""
+        count = self.count
+        stretch = self.signal[:, max(low, 0) - self.signal_start : high - self.signal_start]
+        if low < 0 or high > count:
+            stretch = np.pad(stretch, ((0, 0), (max(-low, 0), max(high - count, 0))), mode="edge")
+        return stretch
+
     def feed(self, data_mv: NDArray[np.float64], *, ended: bool) -> Ints:
         """Take samples (leads, samples), NaN where one is missing; ``ended`` says that no more will come."""
         if data_mv.shape[1]:
             self.raw = np.concatenate([self.raw, self._in_steps(data_mv)], axis=1)
-        total = self.raw_start + self.raw.shape[1]
-        have = self.signal_start + self.signal.shape[1]
+        total = self.samples
+        have = self.count
         count = qrs_resample.resampled_count(total, self.fs_hz, ended)
         if count > have:
             end = total if ended else None
@@ -113,10 +131,7 @@ class Segment:
         first, self.blocks = self.blocks, stop
         decide = stop if ended else max(stop - BLOCKS_AHEAD, 0)
         low, high = self.decided * BLOCK - LOOK_BACK, stop * BLOCK + LOOK_AHEAD
-        stretch = self.signal[:, max(low, 0) - self.signal_start : high - self.signal_start]
-        if low < 0 or high > count:
-            stretch = np.pad(stretch, ((0, 0), (max(-low, 0), max(high - count, 0))), mode="edge")
-        traces = qrs_signal.traces(stretch, low)
+        traces = qrs_signal.traces(self.stretch(low, high), low)
         back = first * BLOCK - traces.start
         self._measure(traces, count if ended else (stop + 1) * BLOCK)
         level = self._levels(first, stop)
@@ -134,9 +149,9 @@ class Segment:
             if number:  # what all leads together have decided on needs no place from one of them
                 combined = np.concatenate([self.vote.recent[0], fresh[0].at])
                 alone = np.flatnonzero(distance(beats.at, combined) > APART)
-                peak[alone] = self._locate(traces, beats.some(alone))
+                peak[alone] = self.locate(traces, beats.some(alone))
             else:
-                peak = self._locate(traces, beats)
+                peak = self.locate(traces, beats)
             fresh.append(ViewBeats(beats.at, np.full(len(peak), number), score, peak))
         self.vote.take(fresh)
         self.decided = decide
@@ -162,7 +177,7 @@ class Segment:
         level = qrs_signal.levels(self.statistics, self.statistics_start, low, high)
         return np.pad(level, ((0, 0), (0, 0), (low - first + 1, stop + 1 - high)), mode="edge")
 
-    def _locate(self, traces: Traces, beats: Likely) -> Ints:
+    def locate(self, traces: Traces, beats: Likely) -> Ints:
         """Return the R peak of each beat, in samples of the segment."""
         at, peaks = beats.at - traces.start, np.empty(len(beats.at), np.int64)
         for lead in np.unique(beats.lead).tolist():
@@ -178,7 +193,7 @@ class Segment:
     def _refine(self, lead: int, position: Ints, up: NDArray[np.bool_]) -> Ints:
         """Go from a 200 Hz sample to the extremum within 8 ms at the stream's own rate, smoothed over 5 ms."""
         reach, half = max(1, round(0.008 * self.fs_hz)), int(self.fs_hz / RATE_HZ / 2)
-        end = self.raw_start + self.raw.shape[1]
+        end = self.samples
         centre = np.rint(position * (self.fs_hz / RATE_HZ)).astype(np.int64)
         offset = np.arange(-reach - half, reach + half + 1)
         near = self.raw[lead, np.clip(centre[:, None] + offset, self.raw_start, end - 1) - self.raw_start]
@@ -219,6 +234,8 @@ class Segment:
     def _forget(self) -> None:
         """Drop what no later decision looks at."""
         keep = max(self.decided * BLOCK - LOOK_BACK, self.signal_start)
+        if keep == self.signal_start and keep:  # nothing has been decided since
+            return
         self.signal = self.signal[:, keep - self.signal_start :].copy()
         self.signal_start = keep
         step = self.fs_hz / RATE_HZ

@@ -22,9 +22,10 @@ BLOCK = 200
 WINDOW_BACK, WINDOW_AHEAD = 330, 200
 _BASE = 151  # samples of the mean that is taken for the baseline (0.755 s)
 LOOK_BACK, LOOK_AHEAD = WINDOW_BACK + _BASE // 2, WINDOW_AHEAD + _BASE // 2
-#: Samples after a block with which its features are known: the envelope reaches 13 samples further. What is missing up
-#: to ``LOOK_AHEAD`` changes shapes alone that no feature reads.
-NEEDED_AHEAD = WINDOW_AHEAD + 13
+#: How far the envelope reaches, and samples after a block with which its features are known. What is missing up to
+#: ``LOOK_AHEAD`` changes shapes alone that no feature reads.
+ENVELOPE_BACK, ENVELOPE_AHEAD = 14, 13
+NEEDED_AHEAD = WINDOW_AHEAD + ENVELOPE_AHEAD
 #: Half the shortest distance of two candidates (90 ms).
 APART = 18
 #: The lowest joint envelope of a candidate, beside 1 for a usual beat.
@@ -48,6 +49,21 @@ def _sums(signal: Integers, length: int) -> Integers:
             power = power[:, :-width] + power[:, width:]
             width *= 2
     return sums
+
+
+def _slopes(signal_uv: Integers) -> tuple[Integers, Floats]:
+    """Return the signal over 30 ms, twelvefold, sample i standing for i + 3 of it, and its envelope."""
+    smooth = _sums(_sums(signal_uv, 4), 3)
+    slope = np.abs(smooth[:, 6:] - smooth[:, :-6])
+    return smooth, _sums(slope, 17).astype(np.float32) / np.float32(12 * 17)
+
+
+def envelope_of(signal_uv: Integers) -> Floats:
+    """Return the envelope of a stretch (leads, samples), as of ``Traces``.
+
+    It begins ``ENVELOPE_BACK`` samples after the stretch, and ends ``ENVELOPE_AHEAD`` before its end.
+    """
+    return _slopes(signal_uv)[1]
 
 
 @dataclass(frozen=True)
@@ -90,10 +106,8 @@ def traces(signal_uv: Integers, start: int) -> Traces:
     over 30 ms, which favours 10 to 20 Hz, where a QRS complex has its energy.
     """
     half = _BASE // 2
-    inner = signal_uv[:, half - 14 : signal_uv.shape[1] - half + 13]  # what the envelope needs
-    smooth = _sums(_sums(inner, 4), 3)  # twelvefold; sample i stands for i + 3 of ``inner``
-    slope = np.abs(smooth[:, 6:] - smooth[:, :-6])
-    envelope = _sums(slope, 17).astype(np.float32) / np.float32(12 * 17)
+    inner = signal_uv[:, half - ENVELOPE_BACK : signal_uv.shape[1] - half + ENVELOPE_AHEAD]
+    smooth, envelope = _slopes(inner)
     total = np.zeros((len(signal_uv), signal_uv.shape[1] + 1), np.int32)
     np.cumsum(signal_uv, axis=1, dtype=np.int32, out=total[:, 1:])
     base = total[:, _BASE:] - total[:, :-_BASE]  # for a long sum faster than ``_sums``

@@ -99,10 +99,10 @@ class View:
         envelope = traces.envelope[self.rows]
         at = qrs_signal.candidates(envelope, level[:, self.rows], back)
         at = at[at < stop]
-        fresh = self._first_look(traces, at, level[:, :, (at - back) // BLOCK + 1])
+        fresh = self.first_look(traces, at, level[:, :, (at - back) // BLOCK + 1])
         self.likely = self.likely.joined(fresh) if self.likely else fresh
 
-    def _first_look(self, traces: Traces, at: Ints, level: Floats) -> Likely:
+    def first_look(self, traces: Traces, at: Ints, level: Floats) -> Likely:
         """Return the candidates that the first network does not rule out."""
         every = qrs_signal.lead_weights(level)
         weight = every[self.rows]
@@ -126,38 +126,55 @@ class View:
         which = np.flatnonzero((block >= first) & (block < stop))
         score = qrs_net.second_look(qrs_rhythm.rhythm_features(self.likely, which))
         beat = np.flatnonzero(score > THRESHOLD)
-        strong = beat[self._strong(which[beat])]
+        is_strong, self.sizes = self._strong(self.likely.some(which[beat]))
+        strong = beat[is_strong]
         weak = np.setdiff1d(beat, strong)
         score[weak] = NOTHING
         self.at, self.score = np.append(self.at, self.likely.at[which]), np.append(self.score, score)
         return self.likely.some(which[strong]), score[strong]
 
-    def _strong(self, which: Ints) -> Ints:
-        """Return which beats are more than noise in a lead whose heart has stopped, or that has come off."""
+    def provisional(self, fresh: Likely) -> Floats:
+        """Return the scores of candidates that follow those looked at, as if the signal ended with the last of them."""
         assert self.likely is not None
-        size = self.likely.envelope[:, which] * self.likely.counted[:, which]
-        doubtful = (self.likely.ratio[which, _MEDIAN] < _WEAK_RATIO) & (size < WEAK_MOST_UV).all(axis=0)
-        strong, sizes, first = np.ones(len(which), np.bool_), self.sizes, 0
+        likely = self.likely.joined(fresh)
+        score = qrs_net.second_look(qrs_rhythm.rhythm_features(likely, np.arange(len(self.likely.at), len(likely.at))))
+        beat = score > THRESHOLD
+        if beat.any():
+            which = np.flatnonzero(beat)
+            beat[which[self._strong(fresh.some(which))[0]]] = False
+            score[beat] = NOTHING
+        return score
+
+    def _strong(self, beats: Likely) -> tuple[Ints, Floats]:
+        """Return which beats are more than noise in a lead whose heart has stopped, or that has come off.
+
+        And the own envelopes of the last beats with them.
+        """
+        size = beats.envelope * beats.counted
+        doubtful = (beats.ratio[:, _MEDIAN] < _WEAK_RATIO) & (size < WEAK_MOST_UV).all(axis=0)
+        strong, sizes, first = np.ones(len(beats.at), np.bool_), self.sizes, 0
         for number in np.flatnonzero(doubtful).tolist():
             sizes = np.concatenate([sizes, size[:, first:number][:, strong[first:number]]], axis=1)[:, -WEAK_OF:]
             first, mine, known = number, size[:, number], sizes.shape[1]
             usual = np.sort(sizes, axis=1)[:, known // 4] if known else np.zeros_like(mine)
             minimum = np.clip(np.float32(WEAK_SHARE) * usual, np.float32(WEAK_LEAST_UV), np.float32(WEAK_MOST_UV))
             strong[number] = (mine >= minimum).any()
-        self.sizes = np.concatenate([sizes, size[:, first:][:, strong[first:]]], axis=1)[:, -WEAK_OF:]
-        return np.flatnonzero(strong)
+        return np.flatnonzero(strong), np.concatenate([sizes, size[:, first:][:, strong[first:]]], axis=1)[:, -WEAK_OF:]
 
     def votes(self, at: Ints) -> NDArray[np.float64]:
         """Return the vote of this view on each 200 Hz sample, (n,): its log odds times how far it is trusted.
 
-        The log odds are the highest of the candidates near the sample. Trust is from 0 to 1 how clear-cut the answers
-        before it were; 1 where there were none.
+        The log odds are the highest of the candidates near the sample.
         """
         low, high = np.searchsorted(self.at, at - NEAR), np.searchsorted(self.at, at + NEAR + 1)
         odds = np.where(high > low, -np.inf, NOTHING)
         for number in range(int((high - low).max(initial=0))):
             inside = low + number < high
             odds[inside] = np.maximum(odds[inside], self.score[low[inside] + number])
+        return np.asarray(odds * self.trust(at))
+
+    def trust(self, at: Ints) -> NDArray[np.float64]:
+        """Return from 0 to 1 how clear-cut the answers before each 200 Hz sample were; 1 where there were none."""
         low, high = np.searchsorted(self.at, at - TRUST_FROM), np.searchsorted(self.at, at - TRUST_TO)
         # scores are whole multiples of 2^-15, so these sums have no rounding
         clear = np.cumsum(np.minimum(np.abs(self.score), TRUST_LIMIT), dtype=np.float64)
@@ -165,7 +182,7 @@ class View:
         share = np.where(high > low, clear[high] - clear[low], TRUST_LIMIT) / (TRUST_LIMIT * np.maximum(high - low, 1))
         share *= share
         share *= share
-        return np.asarray(odds * (share * share))
+        return np.asarray(share * share)
 
     def forget(self, decided: int) -> None:
         """Drop what no decision from a block on looks at."""

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.deprecation import renamed_fields
-from ecgfed.base.errors import RecordError
+from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.domain.beats.announced import CLASS_S, Change
 from ecgfed.domain.beats.context_stream import LOOK_AHEAD
 from ecgfed.domain.beats.extract import Windows
-from ecgfed.domain.beats.stream import DETECTED_WITHIN_S, STEP_S, BeatStream, BeatUpdate, Cut
+from ecgfed.domain.beats.stream import DETECTED_WITHIN_S, PARTS, STEP_S, BeatStream, BeatUpdate
+from ecgfed.domain.beats.stream_features import Cut
 from ecgfed.domain.events.rhythm_episodes import RhythmEpisodes
 from ecgfed.domain.record.checks import check_fs, check_millivolt
 from ecgfed.domain.signal.qrs import DELAY_S, MIN_FS_HZ
@@ -28,13 +30,25 @@ LONGEST_GAP_S = 7 * 86_400.0
 RHYTHM_LATENCY_S = DECIDED_WITHIN_S
 #: Length of the parts in which a gap is processed.
 _AT_ONCE_S = 600.0
+#: So often a stream that announces looks for beats, in seconds of signal.
+ANNOUNCE_STEP_S = STEP_S / PARTS
 #: Latency of a stream for the manifest, in seconds after the R peak; docs/stream.md has measurements.
 LATENCY = {
     "step_s": STEP_S,
+    "announce_step_s": ANNOUNCE_STEP_S,
+    "first_class_at_most_s": CLASS_S,
     "early_at_most_s": DELAY_S + STEP_S,
     "final_after_last_needed_beat_s": DECIDED_S + 1.0,
     "final_beats_ahead": {"1": 1, **{str(version): beats for version, beats in LOOK_AHEAD.items()}},
 }
+
+
+#: What a stream reports of a beat. Of an R peak, without a class: ``announced``, within a second; ``added``, it was not
+#: announced; ``moved``, it is elsewhere; ``withdrawn``, it is none after all. Of a class: ``early``, from the signal so
+#: far, again only where it changes; ``final``, as for the whole recording.
+Stage = Literal["announced", "added", "moved", "withdrawn", "early", "final"]
+#: Whether R peaks are announced and classes are early (True), or early answers wait until the detector has decided.
+Early = bool | Literal["decided"]
 
 
 @renamed_fields("0.3", "0.5", far="out_of_distribution", uncertain="low_confidence")
@@ -52,11 +66,12 @@ class StreamBeat:
         flags: see ``ecgfed.domain.beats.extract``.
         low_confidence: whether its class is unreliable.
         out_of_distribution: whether it is unlike any training beat.
-        stage: ``early``, from the signal so far; ``final``, as for the whole recording; or ``withdrawn``: reported
-            early, but not a beat after all.
+        stage: what is reported, see ``Stage``.
         late_s: signal received since the R peak when this was reported, in seconds.
         override: the WFDB symbol that replaces the class, as in ``Predictions``: ``UNCLASSIFIED`` if the window has
             no signal; "" otherwise.
+        beat: id of the beat: 0, 1, 2 and so on in the order in which beats became known; all that is reported of a beat
+            has it, and of what is withdrawn it does not come back.
     """
 
     sample: int
@@ -68,9 +83,10 @@ class StreamBeat:
     flags: int
     low_confidence: bool
     out_of_distribution: bool
-    stage: Literal["early", "final", "withdrawn"]
+    stage: Stage
     late_s: float
     override: str = ""
+    beat: int = -1
 
 
 def _is_count(value: object) -> bool:
@@ -97,11 +113,15 @@ class StreamClassifier:
         lead: index of the lead whose windows are classified.
         rails_mv: limits of the converter of that lead in millivolt, if known: a signal that stays there is saturated.
             ``predict`` uses the extremes of the recording, which a stream cannot know.
-        early: also report every beat early, within about four seconds, from the signal so far.
+        early: True also announces R peaks, within a second and mostly in 0.35 s, and reports an early class when the
+            next R peak is announced, ``CLASS_S`` after its own at the latest; then what changes, until the final class.
+            "decided" reports nothing before the detector has decided on the R peak, and one early class then, within
+            about four seconds.
         drift: drift detector; None creates one with default bounds.
 
     Raises:
         RecordError: a sampling frequency below 100 Hz, or missing leads.
+        OptionError: another value of ``early``.
     """
 
     def __init__(
@@ -112,7 +132,7 @@ class StreamClassifier:
         leads: int = 1,
         lead: int = 0,
         rails_mv: Sequence[float] = (),
-        early: bool = False,
+        early: Early = False,
         drift: Drift | None = None,
     ) -> None:
         check_fs(fs_hz, "fs_hz", f"{fs_hz!r:.40}", "say the recorder's own")
@@ -120,15 +140,21 @@ class StreamClassifier:
             raise RecordError("fs_hz", f"is {fs_hz:g}", f"{MIN_FS_HZ:g} Hz or more, to find beats")
         if not (_is_count(leads) and _is_count(lead) and lead < leads):
             raise RecordError("lead", f"is {lead!r:.20} of {leads!r:.20}", "0 to one less than the number of leads")
+        if early not in (True, False, "decided"):
+            raise OptionError("early", f"{early!r:.20}", 'True, False or "decided"')
         self.classifier, self.fs_hz, self.leads, self.lead = classifier, float(fs_hz), leads, lead
-        self.rails_mv, self.early = tuple(map(float, rails_mv)), bool(early)
+        self.rails_mv, self.early = tuple(map(float, rails_mv)), early
         self.drift = drift or Drift(len(classifier.classes))
         self.rhythms = RhythmEpisodes(NAME, ())
         self._begin()
 
     def _begin(self) -> None:
         rr = self.classifier.rr or 1
-        self._beats = BeatStream(self.fs_hz, self.leads, self.lead, rr, self.rails_mv, early=self.early)
+        early, announce = bool(self.early), self.early is True
+        self._beats = BeatStream(self.fs_hz, self.leads, self.lead, rr, self.rails_mv, early=early, announce=announce)
+        self._taken: list[NDArray[np.float64]] = []  # of the step that is under way, in parts of which so many are over
+        self._parts = 0
+        self._reported: dict[int, tuple[int, str]] = {}  # id -> label and override of the early class of a beat
         self._rhythm = RhythmStream(self.fs_hz, self.lead, self._beats.quality)
         self._waiting = np.empty((self.leads, 0))
         self.sample_count = 0
@@ -184,7 +210,7 @@ class StreamClassifier:
         beats: list[StreamBeat] = []
         if self.sample_count:
             beats += self._take(self._waiting[:, :0])  # steps left over after an error
-            beats += self._looked(self._waiting, ended=True)
+            beats += self._known(self._waiting, ended=True) + self._looked(ended=True)
         self._begin()
         return beats
 
@@ -205,31 +231,54 @@ class StreamClassifier:
         beats: list[StreamBeat] = []
         data = np.concatenate([self._waiting, samples], axis=1) if self._waiting.shape[1] else samples
         at, step = 0, self._beats.step
+        parts = PARTS if self.early is True else 1
         try:
-            while data.shape[1] - at >= step:
-                some = step
-                if self._beats.dead:
+            while True:
+                if self._parts == parts:
+                    beats += self._looked()
+                some = step * (self._parts + 1) // parts - step * self._parts // parts
+                if data.shape[1] - at < some:
+                    break
+                leap = 0
+                if self._beats.dead and not self._parts:
                     leap = self._beats.leap(data.shape[1] - at)
-                    some = step if np.isfinite(data[:, at : at + leap]).any() else max(leap, step)
-                part = data[:, at : at + some]
-                at += some
-                beats += self._looked(part)
+                    leap = 0 if np.isfinite(data[:, at : at + leap]).any() else leap
+                part = data[:, at : at + (leap or some)]
+                at += part.shape[1]
+                self._parts = parts if leap else self._parts + 1
+                beats += self._known(part)
         finally:  # if the model fails, these beats are lost, but sample numbers stay correct
             self._waiting = data[:, at:].copy()
         return beats
 
-    def _looked(self, part: NDArray[np.float64], *, ended: bool = False) -> list[StreamBeat]:
-        update = self._beats.look(part, ended=ended)
+    def _known(self, part: NDArray[np.float64], *, ended: bool = False) -> list[StreamBeat]:
+        """Process a part of a step; return what becomes known of R peaks, and classes of beats that were announced."""
+        self._taken.append(part)
+        update = self._beats.take(part, ended=ended)
+        beats = [self._peak(event.change, event.beat, event.sample, update.at) for event in update.events]
+        return beats + self._first(self._classified(update.first, update.at, "early"))
+
+    def _looked(self, *, ended: bool = False) -> list[StreamBeat]:
+        part, self._taken, self._parts = np.concatenate(self._taken, axis=1), [], 0
+        update = self._beats.look(ended=ended)
         self._rhythm.look(part, update.detected, ended=ended)
         self.rhythms = self._rhythm.episodes
         return self._stream_beats(update)
 
     def _stream_beats(self, update: BeatUpdate) -> list[StreamBeat]:
         final = self._classified(update.final, update.at, "final")
-        early = self._classified(update.early, update.at, "early")
+        early = self._first(self._classified(update.early, update.at, "early"))
+        for beat in final:
+            self._reported.pop(beat.beat, None)
         silent = max(update.at - self._beats.last_peak - round(DETECTED_WITHIN_S * self.fs_hz), 0)
         self.drift.quiet(update.at / self.fs_hz, silent / self.fs_hz)
-        return [*[self._withdrawn(sample, update.at) for sample in update.withdrawn.tolist()], *final, *early]
+        return [*[self._peak("withdrawn", beat, at, update.at) for beat, at in update.withdrawn], *final, *early]
+
+    def _first(self, beats: list[StreamBeat]) -> list[StreamBeat]:
+        """Return those whose early class has not been reported."""
+        fresh = [beat for beat in beats if self._reported.get(beat.beat) != (beat.label, beat.override)]
+        self._reported |= {beat.beat: (beat.label, beat.override) for beat in fresh}
+        return fresh
 
     def _classified(self, cut: Cut, at: int, stage: Literal["early", "final"]) -> list[StreamBeat]:
         if not len(cut.sample):
@@ -253,6 +302,7 @@ class StreamClassifier:
                 stage,
                 (at - sample) / self.fs_hz,
                 str(predictions.override[number]),
+                cut.beat[number],
             )
             beats.append(beat)
             if stage == "final":
@@ -266,7 +316,10 @@ class StreamClassifier:
                 )
         return beats
 
-    def _withdrawn(self, sample: int, at: int) -> StreamBeat:
+    def _peak(self, stage: Change, beat: int, sample: int, at: int) -> StreamBeat:
+        """Return what is reported of an R peak alone."""
+        if stage == "withdrawn":
+            self._reported.pop(beat, None)
         nothing = np.zeros(len(self.classifier.classes), np.float32)
         time_s, late_s = sample / self.fs_hz, (at - sample) / self.fs_hz
-        return StreamBeat(sample, time_s, -1, "", math.nan, nothing, 0, True, False, "withdrawn", late_s)
+        return StreamBeat(sample, time_s, -1, "", math.nan, nothing, 0, True, False, stage, late_s, "", beat)

@@ -4,10 +4,11 @@
  */
 
 import { FEATURES as OWN_FEATURES, LIMIT, featuresOf as ownFeatures } from "./context.js";
-import { BLOCK, TypicalBeat, quantile } from "./context-shape.js";
 import { clip } from "./numbers.js";
+import { BLOCK, SortedValues } from "./running.js";
 
 /** @typedef {import("./context.js").Beat} Beat */
+/** @typedef {import("./context-shape.js").TypicalBeat} TypicalBeat */
 
 /** Samples that one number of a strip is the mean of, and numbers before, within and after the window. */
 const STEP = 4;
@@ -32,30 +33,49 @@ export const FEATURES = Object.freeze([
   ...OWN_FEATURES, "typical_mv", ...numbered("beside", BEFORE + AFTER), ...numbered("difference", NUMBERS),
 ]);
 
+/** Medians of the strips of usable beats around a block, and of their sizes; strips that are in the next ones too are kept sorted. */
+export class MedianStrip {
+  constructor() {
+    this.columns = Array.from({ length: NUMBERS + 1 }, () => new SortedValues());
+    /** The strips in the columns. @type {Set<Float64Array>} */
+    this.strips = new Set();
+  }
+
+  /** The medians around a block, NaN if there are too few strips. @param {TypicalBeat} typicalBeat @param {number} block */
+  around(typicalBeat, block) {
+    const near = new Set();
+    const stop = Math.min((block + AHEAD + 1) * BLOCK, typicalBeat.count);
+    for (let i = Math.max((block - BACK) * BLOCK, typicalBeat.first); i < stop; i += 1) {
+      if (typicalBeat.at(i).beat.usable) near.add(stripOf(typicalBeat, i));
+    }
+    for (const strip of this.strips) if (!near.has(strip)) this.columns.forEach((column, k) => column.remove(strip[k]));
+    for (const strip of near) if (!this.strips.has(strip)) this.columns.forEach((column, k) => column.add(strip[k]));
+    this.strips = near;
+    return Float64Array.from(this.columns, (column) => column.quantile(0.5));
+  }
+}
+
 /**
  * Features of consecutive beats.
- * @param {Beat[]} beats with `besideMv`
- * @param {number} from
+ * @param {TypicalBeat} typicalBeat of all beats that decide the features, with `besideMv`
+ * @param {number} from number of the first beat
  * @param {number} to
+ * @param {MedianStrip} medianStrip of the same beats
  * @returns {Float32Array[]}
  */
-export function featuresOf(beats, from, to) {
-  const typicalBeat = new TypicalBeat(beats);
-  /** Strips, and the size of the QRS, of the beats that count. @type {Float64Array[]} */
-  const rows = [];
-  const rowOf = (/** @type {number} */ i) => (rows[i] ??= Float64Array.of(...stripOf(beats[i]), typicalBeat.parts[i].size));
-  /** @type {Map<number, Float64Array>} */
-  const medians = new Map();
-  return ownFeatures(beats, from, to, typicalBeat).map((own, at) => {
+export function featuresOf(typicalBeat, from, to, medianStrip) {
+  let [block, median] = [-1, new Float64Array(0)];
+  return ownFeatures(typicalBeat, from, to).map((own, at) => {
     const i = from + at;
-    const block = Math.floor(i / BLOCK);
-    const median = medians.get(block) ?? medianOf(rowOf, beats, block);
-    medians.set(block, median);
-    const row = rowOf(i);
-    const typicalMv = Number.isNaN(median[NUMBERS]) ? row[NUMBERS] : median[NUMBERS];
+    if (Math.floor(i / BLOCK) !== block) {
+      block = Math.floor(i / BLOCK);
+      median = medianStrip.around(typicalBeat, block);
+    }
+    const strip = stripOf(typicalBeat, i);
+    const typicalMv = Number.isNaN(median[NUMBERS]) ? strip[NUMBERS] : median[NUMBERS];
     const relative = (/** @type {number} */ mv) => (Number.isNaN(mv) ? 0 : clip(mv / typicalMv, -STRIP_LIMIT, STRIP_LIMIT));
-    const difference = row.subarray(0, NUMBERS).map((value, k) => relative(value - median[k]));
-    return Float32Array.of(...own, typicalMv, ...Array.from(besideMvOf(beats[i]), relative), ...difference);
+    const difference = strip.subarray(0, NUMBERS).map((value, k) => relative(value - median[k]));
+    return Float32Array.of(...own, typicalMv, ...Array.from(besideMvOf(typicalBeat.at(i).beat), relative), ...difference);
   });
 }
 
@@ -65,10 +85,13 @@ function besideMvOf({ besideMv }) {
   return besideMv;
 }
 
-/** The strip of a beat in millivolt. @param {Beat} beat */
-function stripOf(beat) {
+/** The strip of a beat in millivolt, and the size of its QRS. @param {TypicalBeat} typicalBeat @param {number} i */
+function stripOf(typicalBeat, i) {
+  const { beat, parts } = typicalBeat.at(i);
+  if (beat.strip) return beat.strip;
   const besideMv = besideMvOf(beat);
-  return [...besideMv.subarray(0, BEFORE), ...means(beat.windowMv), ...besideMv.subarray(BEFORE)];
+  beat.strip = Float64Array.of(...besideMv.subarray(0, BEFORE), ...means(beat.windowMv), ...besideMv.subarray(BEFORE), parts.size);
+  return beat.strip;
 }
 
 /** Means of STEP samples each, in numpy's order of float32 sums. @param {Float32Array} samples */
@@ -82,18 +105,4 @@ function means(samples) {
 export function besideOf(aroundMv) {
   const strip = means(aroundMv);
   return Float32Array.of(...strip.subarray(0, BEFORE), ...strip.subarray(BEFORE + WINDOW));
-}
-
-/**
- * Medians of the rows of usable beats around a block; NaN if there are too few.
- * @param {(i: number) => Float64Array} rowOf
- * @param {Beat[]} beats
- * @param {number} block
- */
-function medianOf(rowOf, beats, block) {
-  /** @type {Float64Array[]} */
-  const near = [];
-  const stop = Math.min((block + AHEAD + 1) * BLOCK, beats.length);
-  for (let i = Math.max(block - BACK, 0) * BLOCK; i < stop; i += 1) if (beats[i].usable) near.push(rowOf(i));
-  return Float64Array.from({ length: NUMBERS + 1 }, (_, column) => quantile(Float64Array.from(near, (row) => row[column]), 0.5));
 }

@@ -1,6 +1,6 @@
 /** The patient's typical beat and intervals: the references of `context.js`. */
 
-import { AHEAD, BLOCK, RunningMeans, RunningQuantiles } from "./running.js";
+import { AHEAD, BLOCK, PerBlock, RunningMeans, RunningQuantiles } from "./running.js";
 
 /** @typedef {import("./context.js").Beat} Beat */
 
@@ -31,31 +31,32 @@ function meanOf(values) {
 }
 
 /**
- * Values less their mean, and the sum of their squares.
- * @typedef {{values: Float64Array, power: number}} Centred
+ * A part of a row of numbers, its mean, and the sum of the squares of what it is above or below it.
+ * @typedef {{row: Float64Array, from: number, mean: number, power: number}} Part
  */
 
-/** @param {Float64Array} values @returns {Centred} */
-function centred(values) {
-  const mean = meanOf(values);
-  const less = values.map((value) => value - mean);
+/** @param {Float64Array} row @param {number} from @param {number} length @returns {Part} */
+function partOf(row, from, length) {
+  const mean = meanOf(row.subarray(from, from + length));
   let power = 0;
-  for (let i = 0; i < less.length; i += 1) power += less[i] * less[i];
-  return { values: less, power };
+  for (let i = from; i < from + length; i += 1) power += (row[i] - mean) * (row[i] - mean);
+  return { row, from, mean, power };
 }
 
-/** Correlation; NaN if either has a NaN. @param {Centred} one @param {Centred} other */
-function correlation(one, other) {
+/** Correlation; NaN if either part has a NaN. @param {Part} one @param {Part} other @param {number} length */
+function correlation(one, other, length) {
+  const { row, from, mean } = one;
+  const { row: otherRow, from: otherFrom, mean: otherMean } = other;
   let product = 0;
-  for (let i = 0; i < one.values.length; i += 1) product += one.values[i] * other.values[i];
+  for (let i = 0; i < length; i += 1) product += (row[from + i] - mean) * (otherRow[otherFrom + i] - otherMean);
   return product / Math.sqrt(Math.max(one.power * other.power, 1e-12));
 }
 
-/** The share of the mean power of P regions that is common to them; NaN if there is no mean. @param {Float64Array} mean @param {number} power */
-function commonShare(mean, power) {
+/** The share of the mean power of P regions that is common to them; NaN if there is no mean. @param {Float64Array} row of means */
+function commonShare(row) {
   let shared = 0;
-  for (const value of mean) shared += value * value;
-  return Math.min(Math.max(shared / power, 0), 1);
+  for (let i = P_FROM; i < POWER; i += 1) shared += row[i] * row[i];
+  return Math.min(Math.max(shared / row[POWER], 0), 1);
 }
 
 /** Duration of the QRS in samples, at least one. @param {Float64Array} window */
@@ -80,6 +81,23 @@ function middleOf(windowMv) {
   return (ordered[half - 1] + ordered[half]) / 2;
 }
 
+/** What is averaged of a beat: its QRS and P region, the power of the latter, the logarithms of size and width. */
+const P_FROM = QRS_SAMPLES;
+const POWER = P_FROM + P_SAMPLES;
+const LOG_SIZE = POWER + 1;
+const LOG_WIDTH = POWER + 2;
+const COLUMNS = POWER + 3;
+/** Rows of consecutive beats lie beside one another, since a reference reads hundreds of them. */
+const ROWS = 64;
+let rows = new Float64Array(0);
+let used = ROWS;
+
+function freeRow() {
+  if (used === ROWS) [rows, used] = [new Float64Array(ROWS * COLUMNS), 0];
+  used += 1;
+  return rows.subarray((used - 1) * COLUMNS, used * COLUMNS);
+}
+
 /** @typedef {ReturnType<typeof partsOf>} Parts */
 
 /** Derive the compared parts of a beat's window. @param {Float32Array} windowMv */
@@ -94,52 +112,71 @@ function partsOf(windowMv) {
   const scaled = window.map((value) => value / size);
   const region = scaled.slice(P_REGION[0], P_REGION[1]);
   const mean = meanOf(region);
-  const pRegion = region.map((value) => value - mean);
-  const qrs = scaled.slice(QRS[0], QRS[1]);
-  const [logSize, logWidth] = [Math.log(size), Math.log(width)];
-  const averaged = Float64Array.of(...qrs, ...pRegion, pRegion.reduce((sum, value) => sum + value * value, 0), logSize, logWidth);
-  return { rms, size, qrs, centredQrs: centred(qrs), centredP: centred(pRegion), logSize, logWidth, averaged };
+  const row = freeRow();
+  row.set(scaled.subarray(QRS[0], QRS[1]));
+  row.set(region.map((value) => value - mean), P_FROM);
+  for (let i = P_FROM; i < POWER; i += 1) row[POWER] += row[i] * row[i];
+  row[LOG_SIZE] = Math.log(size);
+  row[LOG_WIDTH] = Math.log(width);
+  return { rms, size, row, qrs: partOf(row, 0, QRS_SAMPLES), pRegion: partOf(row, P_FROM, P_SAMPLES) };
 }
-
-/**
- * A beat with what is known of it.
- * @typedef {{beat: Beat, parts: Parts, similar: boolean, between: boolean}} Known
- */
 
 /** References from consecutive beats: final once later beats cannot change them, or once the beats have ended. */
 export class TypicalBeat {
   constructor() {
     this.first = 0; // number of the first stored beat, a multiple of BLOCK
-    /** @type {Known[]} */
-    this.known = [];
+    /** @type {Beat[]} */
+    this.beats = [];
+    /** Whether a stored beat resembles the draft of the typical beat, and the one before it too. */
+    this.similar = new Uint8Array(512);
+    this.between = new Uint8Array(512);
     this.ended = false;
     /** Number of blocks for which each step is done. */
     this.done = { every: 0, similar: 0, intervals: 0 };
-    this.allIntervals = new RunningQuantiles((i) => this.at(i).beat.beforeS);
-    this.ownIntervals = new RunningQuantiles((i) => (this.at(i).between ? this.at(i).beat.beforeS : NaN));
+    this.allIntervals = new RunningQuantiles((i) => this.at(i).beforeS);
+    this.ownIntervals = new RunningQuantiles((i) => (this.between[i - this.first] ? this.at(i).beforeS : NaN));
     this.draft = new RunningMeans(QRS_SAMPLES);
-    this.means = new RunningMeans(QRS_SAMPLES + P_SAMPLES + 3);
-    /** Of each block: the median of all intervals, then the median and the upper quantile of typical ones, in seconds. @type {Map<number, number>} */
-    this.every = new Map();
-    /** @type {Map<number, {typical: number, sinus: number}>} */
-    this.intervals = new Map();
+    this.means = new RunningMeans(COLUMNS);
+    /** Of each block: the median of all intervals, then the median and the upper quantile of typical ones, in seconds. */
+    this.intervals = new PerBlock(3);
     /** @type {Map<number, ReturnType<TypicalBeat["referenceOf"]>>} */
     this.references = new Map();
+    this.scratch = new Float64Array(QRS_SAMPLES);
+  }
+
+  /** Begin again with other beats. @param {Beat[]} beats all of them */
+  restart(beats) {
+    this.first = 0;
+    this.beats = [];
+    this.done = { every: 0, similar: 0, intervals: 0 };
+    for (const kept of [this.allIntervals, this.ownIntervals, this.draft, this.means, this.intervals]) kept.reset();
+    this.references.clear();
+    this.push(beats, true);
   }
 
   /** Number of beats. */
   get count() {
-    return this.first + this.known.length;
+    return this.first + this.beats.length;
   }
 
   /** @param {number} i number of a stored beat */
   at(i) {
-    return this.known[i - this.first];
+    return this.beats[i - this.first];
+  }
+
+  /** What is derived from a stored beat's window. @param {number} i */
+  partsAt(i) {
+    const beat = this.at(i);
+    return (beat.parts ??= partsOf(beat.windowMv));
   }
 
   /** Add the next beats. @param {Beat[]} beats @param {boolean} ended whether none follow */
   push(beats, ended = false) {
-    for (const beat of beats) this.known.push({ beat, parts: (beat.parts ??= partsOf(beat.windowMv)), similar: false, between: false });
+    for (const beat of beats) this.beats.push(beat);
+    if (this.beats.length > this.similar.length) {
+      this.similar = enlarged(this.similar, 2 * this.beats.length);
+      this.between = enlarged(this.between, 2 * this.beats.length);
+    }
     this.ended = ended;
     const { done, last } = this;
     const ready = (/** @type {number} */ before) => (ended ? last + 1 : before - AHEAD);
@@ -153,34 +190,32 @@ export class TypicalBeat {
     return this.ended ? Math.ceil(this.count / BLOCK) - 1 : Infinity;
   }
 
-  /** Numbers of the beats of a block. @param {number} block */
-  beatsOf(block) {
-    const start = block * BLOCK;
-    return Array.from({ length: Math.min(BLOCK, this.count - start) }, (_, i) => start + i);
+  /** End of the beats of a block. @param {number} block */
+  stopOf(block) {
+    return Math.min((block + 1) * BLOCK, this.count);
   }
 
-  /** @param {Known} known */
-  static isUsable({ beat, parts }) {
-    return beat.usable && parts.rms > MIN_MV;
+  /** @param {number} i */
+  isUsable(i) {
+    return this.at(i).usable && this.partsAt(i).rms > MIN_MV;
   }
 
   /** Add the beats of a block that are not premature to the draft. @param {number} block */
   findRegular(block) {
     const every = this.allIntervals.move(block, this.count).quantile(TYPICAL);
-    this.every.set(block, every);
-    for (const i of this.beatsOf(block)) {
-      const known = this.at(i);
-      if (TypicalBeat.isUsable(known) && known.beat.beforeS >= every * NEARLY) this.draft.add(block, known.parts.qrs);
+    const at = this.intervals.at(block);
+    this.intervals.values[at] = every;
+    for (let i = block * BLOCK; i < this.stopOf(block); i += 1) {
+      if (this.isUsable(i) && this.at(i).beforeS >= every * NEARLY) this.draft.add(block, this.partsAt(i).row);
     }
   }
 
   /** Find the beats of a block that resemble the draft, and the intervals between two of them. @param {number} block */
   findSimilar(block) {
-    const draft = centred(this.draft.mean(block, this.last));
-    for (const i of this.beatsOf(block)) {
-      const known = this.at(i);
-      known.similar = TypicalBeat.isUsable(known) && correlation(known.parts.centredQrs, draft) > MIN_CORRELATION;
-      known.between = known.similar && i > 0 && this.at(i - 1).similar;
+    const draft = partOf(this.draft.mean(block, this.last, this.scratch), 0, QRS_SAMPLES);
+    for (let i = block * BLOCK, at = i - this.first; i < this.stopOf(block); i += 1, at += 1) {
+      this.similar[at] = Number(this.isUsable(i) && correlation(this.partsAt(i).qrs, draft, QRS_SAMPLES) > MIN_CORRELATION);
+      this.between[at] = Number(i > 0 && this.similar[at] && this.similar[at - 1]);
     }
   }
 
@@ -188,12 +223,12 @@ export class TypicalBeat {
   findSinus(block) {
     const own = this.ownIntervals.move(block, this.count);
     const [median, upper] = [own.quantile(TYPICAL), own.quantile(SINUS)];
-    const typical = Number.isFinite(median) ? median : /** @type {number} */ (this.every.get(block));
-    const sinus = Number.isFinite(upper) ? upper : typical;
-    this.intervals.set(block, { typical, sinus });
-    for (const i of this.beatsOf(block)) {
-      const { beat, parts, between } = this.at(i);
-      if (between && beat.beforeS >= sinus * NEARLY) this.means.add(block, parts.averaged);
+    const place = this.intervals.at(block);
+    const { values } = this.intervals;
+    values[place + 1] = Number.isFinite(median) ? median : values[place];
+    const sinus = (values[place + 2] = Number.isFinite(upper) ? upper : values[place + 1]);
+    for (let i = block * BLOCK; i < this.stopOf(block); i += 1) {
+      if (this.between[i - this.first] && this.at(i).beforeS >= sinus * NEARLY) this.means.add(block, this.partsAt(i).row);
     }
   }
 
@@ -203,16 +238,14 @@ export class TypicalBeat {
    * @param {number} i
    */
   intervalsOf(i) {
-    return /** @type {{typical: number, sinus: number}} */ (this.intervals.get(Math.floor(i / BLOCK)));
+    const at = this.intervals.at(Math.floor(i / BLOCK));
+    return { typical: this.intervals.values[at + 1], sinus: this.intervals.values[at + 2] };
   }
 
   /** The mean of the beats that follow a sinus interval. @param {number} block the same or a later one at every call */
   referenceOf(block) {
-    const mean = this.means.mean(block, this.last);
-    const qrs = mean.subarray(0, QRS_SAMPLES);
-    const pRegion = mean.subarray(QRS_SAMPLES, QRS_SAMPLES + P_SAMPLES);
-    const [power, logSize, logWidth] = mean.subarray(QRS_SAMPLES + P_SAMPLES);
-    return { qrs, centredQrs: centred(qrs), centredP: centred(pRegion), pShare: commonShare(pRegion, power), logSize, logWidth };
+    const row = this.means.mean(block, this.last, new Float64Array(COLUMNS));
+    return { row, qrs: partOf(row, 0, QRS_SAMPLES), pRegion: partOf(row, P_FROM, P_SAMPLES), pShare: commonShare(row) };
   }
 
   /** Compare a beat's shape with the mean of the beats that follow a sinus interval. @param {number} i */
@@ -220,27 +253,36 @@ export class TypicalBeat {
     const block = Math.floor(i / BLOCK);
     const reference = this.references.get(block) ?? this.referenceOf(block);
     this.references.set(block, reference);
-    const { qrs, centredQrs, centredP, logSize, logWidth } = this.at(i).parts;
+    const { row, qrs, pRegion } = this.partsAt(i);
     let squares = 0;
-    for (let k = 0; k < qrs.length; k += 1) squares += (qrs[k] - reference.qrs[k]) ** 2;
+    for (let k = 0; k < QRS_SAMPLES; k += 1) squares += (row[k] - reference.row[k]) ** 2;
     return {
-      qrsUnlike: 2 * (1 - correlation(centredQrs, reference.centredQrs)),
-      qrsDistance: Math.sqrt(squares / qrs.length),
-      pLost: reference.pShare * (1 - correlation(centredP, reference.centredP)),
-      size: (logSize - reference.logSize) / (2 * LOG_UNIT),
-      width: (logWidth - reference.logWidth) / (2 * LOG_UNIT),
-      void: Number(Number.isNaN(reference.qrs[0])),
+      qrsUnlike: 2 * (1 - correlation(qrs, reference.qrs, QRS_SAMPLES)),
+      qrsDistance: Math.sqrt(squares / QRS_SAMPLES),
+      pLost: reference.pShare * (1 - correlation(pRegion, reference.pRegion, P_SAMPLES)),
+      size: (row[LOG_SIZE] - reference.row[LOG_SIZE]) / (2 * LOG_UNIT),
+      width: (row[LOG_WIDTH] - reference.row[LOG_WIDTH]) / (2 * LOG_UNIT),
+      void: Number(Number.isNaN(reference.row[0])),
     };
   }
 
   /** Drop the beats before one. @param {number} before a multiple of BLOCK */
   forget(before) {
-    if (before <= this.first) return;
-    this.known.splice(0, before - this.first);
+    const count = before - this.first;
+    if (count <= 0) return;
+    this.beats.splice(0, count);
+    this.similar.copyWithin(0, count);
+    this.between.copyWithin(0, count);
     this.first = before;
     const block = before / BLOCK;
-    this.draft.forget(block);
-    this.means.forget(block);
-    for (const map of [this.every, this.intervals, this.references]) for (const at of map.keys()) if (at < block) map.delete(at);
+    for (const kept of [this.draft, this.means, this.intervals]) kept.forget(block);
+    for (const at of this.references.keys()) if (at < block) this.references.delete(at);
   }
+}
+
+/** @param {Uint8Array} values @param {number} length */
+function enlarged(values, length) {
+  const larger = new Uint8Array(length);
+  larger.set(values);
+  return larger;
 }

@@ -33,6 +33,7 @@ export class ProvisionalFeatures {
   /** @param {2 | 3} version of the RR features */
   constructor(version) {
     this.featuresOf = FEATURES_OF[version];
+    this.typicalBeat = new TypicalBeat();
     this.medianStrip = new MedianStrip();
   }
 
@@ -44,9 +45,8 @@ export class ProvisionalFeatures {
    */
   of(beats, count, afterS) {
     const following = { ...beats[0], beforeS: afterS, usable: false }; // no reference is made of its window
-    const typicalBeat = new TypicalBeat();
-    typicalBeat.push([...beats, following], true);
-    return this.featuresOf(typicalBeat, beats.length - count, beats.length, this.medianStrip);
+    this.typicalBeat.restart([...beats, following]);
+    return this.featuresOf(this.typicalBeat, beats.length - count, beats.length, this.medianStrip);
   }
 }
 

@@ -46,7 +46,7 @@ export const FEATURES = Object.freeze([
  * @returns {Float32Array[]}
  */
 export function featuresOf(typicalBeat, from, to) {
-  const beforeS = (/** @type {number} */ i) => (i < typicalBeat.count ? typicalBeat.at(i).beat.beforeS : NaN);
+  const beforeS = (/** @type {number} */ i) => (i < typicalBeat.count ? typicalBeat.at(i).beforeS : NaN);
   const change = changesOf(beforeS, Math.max(from - CHANGES - 1, typicalBeat.first), from, to);
   return Array.from({ length: to - from }, (_, at) => {
     const i = from + at;

@@ -63,6 +63,11 @@ export class RunningQuantiles {
     this.stop = 0;
   }
 
+  /** Begin again. */
+  reset() {
+    this.sorted.length = this.start = this.stop = 0;
+  }
+
   /** Move to the window of a block, of those of `count` beats. @param {number} block one of the next blocks @param {number} count */
   move(block, count) {
     const [start, stop] = [Math.max(block - BACK, 0) * BLOCK, Math.min((block + AHEAD + 1) * BLOCK, count)];
@@ -72,45 +77,105 @@ export class RunningQuantiles {
   }
 }
 
-/** Means of rows of chosen beats over the window of a block. */
-export class RunningMeans {
-  /** @param {number} width of a row */
+/** Numbers of consecutive blocks, as many of each. */
+export class PerBlock {
+  /** @param {number} width numbers of a block */
   constructor(width) {
     this.width = width;
-    /** Sum and number of rows of each block that has any. @type {Map<number, {sum: Float64Array, count: number}>} */
-    this.blocks = new Map();
-    /** Sum over the first blocks, which all windows begin with until one has BACK blocks before its own. */
-    this.head = { sum: new Float64Array(width), count: 0, stop: 0 };
+    this.first = 0; // the first stored block
+    this.stop = 0; // end of the blocks that have any
+    this.values = new Float64Array(64 * width);
   }
 
-  /** @param {number} block @param {Float64Array} row */
+  /** Place of a block's numbers in `values`; they are 0 at first. @param {number} block */
+  at(block) {
+    const end = (block + 1 - this.first) * this.width;
+    if (end > this.values.length) {
+      const larger = new Float64Array(2 * end);
+      larger.set(this.values);
+      this.values = larger;
+    }
+    this.stop = Math.max(this.stop, block + 1);
+    return end - this.width;
+  }
+
+  /** Drop the blocks before one. @param {number} before */
+  forget(before) {
+    const stored = (this.stop - this.first) * this.width;
+    const dropped = Math.min(Math.max(before - this.first, 0) * this.width, stored);
+    this.values.copyWithin(0, dropped, stored);
+    this.values.fill(0, stored - dropped, stored);
+    this.first = Math.max(before, this.first);
+    this.stop = Math.max(before, this.stop);
+  }
+
+  /** Begin again. */
+  reset() {
+    this.values.fill(0, 0, (this.stop - this.first) * this.width);
+    this.first = this.stop = 0;
+  }
+}
+
+/** Means of rows of chosen beats over the window of a block. */
+export class RunningMeans {
+  /** @param {number} width of the mean */
+  constructor(width) {
+    this.width = width;
+    /** Sum of the rows of each block, and their number. */
+    this.sums = new PerBlock(width + 1);
+    /** The same over the first blocks, which all windows begin with until one has BACK blocks before its own. */
+    this.head = new Float64Array(width + 1);
+    this.headStop = 0;
+    this.total = new Float64Array(width + 1);
+  }
+
+  /** Begin again. */
+  reset() {
+    this.sums.reset();
+    this.head.fill(0);
+    this.headStop = 0;
+  }
+
+  /** @param {number} block @param {Float64Array} row as long at least as the mean */
   add(block, row) {
-    const entry = this.blocks.get(block) ?? { sum: new Float64Array(this.width), count: 0 };
-    this.blocks.set(block, entry);
-    entry.count += 1;
-    for (let k = 0; k < row.length; k += 1) entry.sum[k] += row[k];
+    const at = this.sums.at(block);
+    const { values } = this.sums;
+    for (let k = 0; k < this.width; k += 1) values[at + k] += row[k];
+    values[at + this.width] += 1;
   }
 
   /**
    * The mean over the window of a block, NaN if there are too few rows. Sums are in the order of the blocks.
    * @param {number} block the same or a later one at every call
    * @param {number} last the last block
-   * @returns {Float64Array}
+   * @param {Float64Array} out
    */
-  mean(block, last) {
-    const stop = Math.min(block + AHEAD, last) + 1;
-    const total = block <= BACK ? this.head : { sum: new Float64Array(this.width), count: 0, stop: block - BACK };
-    for (; total.stop < stop; total.stop += 1) {
-      const entry = this.blocks.get(total.stop);
-      if (!entry) continue;
-      total.count += entry.count;
-      for (let k = 0; k < this.width; k += 1) total.sum[k] += entry.sum[k];
+  mean(block, last, out) {
+    const stop = Math.min(block + AHEAD, last, this.sums.stop - 1) + 1;
+    let total = this.head;
+    if (block <= BACK) {
+      this.addBlocks(total, this.headStop, stop);
+      this.headStop = Math.max(this.headStop, stop);
+    } else {
+      total = this.total.fill(0);
+      this.addBlocks(total, block - BACK, stop);
     }
-    return total.sum.map((sum) => (total.count >= MIN_COUNT ? sum / total.count : NaN));
+    const count = total[this.width];
+    for (let k = 0; k < this.width; k += 1) out[k] = count >= MIN_COUNT ? total[k] / count : NaN;
+    return out;
+  }
+
+  /** @param {Float64Array} total @param {number} start @param {number} stop */
+  addBlocks(total, start, stop) {
+    for (let block = start; block < stop; block += 1) {
+      const at = this.sums.at(block);
+      const { values } = this.sums;
+      if (values[at + this.width]) for (let k = 0; k <= this.width; k += 1) total[k] += values[at + k];
+    }
   }
 
   /** Drop the blocks before one. @param {number} before */
   forget(before) {
-    for (const block of this.blocks.keys()) if (block < before) this.blocks.delete(block);
+    this.sums.forget(before);
   }
 }

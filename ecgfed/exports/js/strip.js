@@ -5,7 +5,7 @@
 
 import { FEATURES as OWN_FEATURES, LIMIT, featuresOf as ownFeatures } from "./context.js";
 import { clip } from "./numbers.js";
-import { BLOCK, SortedValues } from "./running.js";
+import { BLOCK, MIN_COUNT } from "./running.js";
 
 /** @typedef {import("./context.js").Beat} Beat */
 /** @typedef {import("./context-shape.js").TypicalBeat} TypicalBeat */
@@ -33,10 +33,15 @@ export const FEATURES = Object.freeze([
   ...OWN_FEATURES, "typical_mv", ...numbered("beside", BEFORE + AFTER), ...numbered("difference", NUMBERS),
 ]);
 
-/** Medians of the strips of usable beats around a block, and of their sizes; strips that are in the next ones too are kept sorted. */
+/** Numbers of a strip and the size of its QRS; and how many strips there are at most around a block. */
+const COLUMNS = NUMBERS + 1;
+const MOST = (BACK + AHEAD + 1) * BLOCK;
+
+/** Medians of the strips of usable beats around a block, and of their sizes; strips that are around the next one too stay sorted. */
 export class MedianStrip {
   constructor() {
-    this.columns = Array.from({ length: NUMBERS + 1 }, () => new SortedValues());
+    /** Sorted numbers, MOST for each column. */
+    this.sorted = new Float64Array(COLUMNS * MOST);
     /** The strips in the columns. @type {Set<Float64Array>} */
     this.strips = new Set();
   }
@@ -46,12 +51,41 @@ export class MedianStrip {
     const near = new Set();
     const stop = Math.min((block + AHEAD + 1) * BLOCK, typicalBeat.count);
     for (let i = Math.max((block - BACK) * BLOCK, typicalBeat.first); i < stop; i += 1) {
-      if (typicalBeat.at(i).beat.usable) near.add(stripOf(typicalBeat, i));
+      if (typicalBeat.at(i).usable) near.add(stripOf(typicalBeat, i));
     }
-    for (const strip of this.strips) if (!near.has(strip)) this.columns.forEach((column, k) => column.remove(strip[k]));
-    for (const strip of near) if (!this.strips.has(strip)) this.columns.forEach((column, k) => column.add(strip[k]));
-    this.strips = near;
-    return Float64Array.from(this.columns, (column) => column.quantile(0.5));
+    for (const strip of this.strips) if (!near.has(strip)) this.remove(strip);
+    for (const strip of near) if (!this.strips.has(strip)) this.add(strip);
+    const count = this.strips.size;
+    const [low, part] = [(count - 1) >> 1, count % 2 ? 0 : 0.5];
+    const median = new Float64Array(COLUMNS).fill(NaN);
+    if (count < MIN_COUNT) return median;
+    for (let k = 0; k < COLUMNS; k += 1) {
+      const at = k * MOST + low;
+      median[k] = this.sorted[at] * (1 - part) + this.sorted[part ? at + 1 : at] * part;
+    }
+    return median;
+  }
+
+  /** @param {Float64Array} strip */
+  add(strip) {
+    const { sorted, strips: { size } } = this;
+    for (let k = 0, start = 0; k < COLUMNS; k += 1, start += MOST) {
+      let at = start + size;
+      for (; at > start && sorted[at - 1] > strip[k]; at -= 1) sorted[at] = sorted[at - 1];
+      sorted[at] = strip[k];
+    }
+    this.strips.add(strip);
+  }
+
+  /** @param {Float64Array} strip one of those in the columns */
+  remove(strip) {
+    const { sorted, strips: { size } } = this;
+    for (let k = 0, start = 0; k < COLUMNS; k += 1, start += MOST) {
+      let at = start;
+      while (sorted[at] < strip[k]) at += 1;
+      for (; at < start + size - 1; at += 1) sorted[at] = sorted[at + 1];
+    }
+    this.strips.delete(strip);
   }
 }
 
@@ -73,9 +107,15 @@ export function featuresOf(typicalBeat, from, to, medianStrip) {
     }
     const strip = stripOf(typicalBeat, i);
     const typicalMv = Number.isNaN(median[NUMBERS]) ? strip[NUMBERS] : median[NUMBERS];
+    const besideMv = besideMvOf(typicalBeat.at(i));
     const relative = (/** @type {number} */ mv) => (Number.isNaN(mv) ? 0 : clip(mv / typicalMv, -STRIP_LIMIT, STRIP_LIMIT));
-    const difference = strip.subarray(0, NUMBERS).map((value, k) => relative(value - median[k]));
-    return Float32Array.of(...own, typicalMv, ...Array.from(besideMvOf(typicalBeat.at(i).beat), relative), ...difference);
+    const features = new Float32Array(FEATURES.length);
+    features.set(own);
+    let to = own.length;
+    features[to++] = typicalMv;
+    for (let k = 0; k < besideMv.length; k += 1) features[to++] = relative(besideMv[k]);
+    for (let k = 0; k < NUMBERS; k += 1) features[to++] = relative(strip[k] - median[k]);
+    return features;
   });
 }
 
@@ -87,10 +127,14 @@ function besideMvOf({ besideMv }) {
 
 /** The strip of a beat in millivolt, and the size of its QRS. @param {TypicalBeat} typicalBeat @param {number} i */
 function stripOf(typicalBeat, i) {
-  const { beat, parts } = typicalBeat.at(i);
+  const beat = typicalBeat.at(i);
   if (beat.strip) return beat.strip;
   const besideMv = besideMvOf(beat);
-  beat.strip = Float64Array.of(...besideMv.subarray(0, BEFORE), ...means(beat.windowMv), ...besideMv.subarray(BEFORE), parts.size);
+  beat.strip = new Float64Array(COLUMNS);
+  beat.strip.set(besideMv.subarray(0, BEFORE));
+  beat.strip.set(means(beat.windowMv), BEFORE);
+  beat.strip.set(besideMv.subarray(BEFORE), BEFORE + WINDOW);
+  beat.strip[NUMBERS] = typicalBeat.partsAt(i).size;
   return beat.strip;
 }
 

@@ -268,7 +268,7 @@ export class BeatStream {
       this.recent.push(first.early);
     }
     if (!due.length) return [];
-    this.recent = this.recent.slice(-EARLY_HISTORY);
+    this.recent.splice(0, this.recent.length - EARLY_HISTORY);
     const beats = this.recent.slice(-due.length);
     const rr = this.earlyFeatures(beats.length);
     const predictions = await this.classifier.predictions(beats.map((beat) => beat.windowMv), rr);
@@ -280,8 +280,11 @@ export class BeatStream {
     const { rrVersion } = this.classifier;
     if (rrVersion === 0) return Array.from({ length: count }, () => new Float32Array(0));
     const following = this.early[0]?.peak;
-    const samples = this.recent.map((beat) => beat.sample);
-    if (rrVersion === 1) return rrFeatures([...samples, ...(following === undefined ? [] : [following])], this.fsHz).slice(samples.length - count, samples.length);
-    return this.provisional.of(this.recent, count, following === undefined ? NaN : this.intervalS(samples[samples.length - 1], following));
+    const { recent } = this;
+    if (rrVersion === 1) {
+      const samples = recent.map((beat) => beat.sample);
+      return rrFeatures([...samples, ...(following === undefined ? [] : [following])], this.fsHz).slice(samples.length - count, samples.length);
+    }
+    return this.provisional.of(recent, count, following === undefined ? NaN : this.intervalS(recent[recent.length - 1].sample, following));
   }
 }

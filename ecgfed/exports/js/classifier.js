@@ -254,10 +254,11 @@ export class Classifier {
    */
   beat(sample, fsHz, flags, poor, prediction) {
     const { label, probability, outOfDistribution, lowConfidence } = prediction;
-    const named = label < 0 ? { class: "", symbol: UNCLASSIFIED, override: UNCLASSIFIED } : { class: this.classes[label], symbol: this.symbols[label], override: "" };
+    const unclassified = label < 0;
     return {
-      sample, timeS: sample / fsHz, label, ...named,
-      probability: probability[label] ?? NaN, probabilities: probability, flags, poorQuality: poor.join("+"), lowConfidence, outOfDistribution,
+      sample, timeS: sample / fsHz, label,
+      class: unclassified ? "" : this.classes[label], symbol: unclassified ? UNCLASSIFIED : this.symbols[label], override: unclassified ? UNCLASSIFIED : "",
+      probability: unclassified ? NaN : probability[label], probabilities: probability, flags, poorQuality: poor.join("+"), lowConfidence, outOfDistribution,
       uncertain: lowConfidence, far: outOfDistribution, // deprecated names, until 0.5
     };
   }

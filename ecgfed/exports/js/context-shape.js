@@ -179,10 +179,16 @@ export class TypicalBeat {
     }
     this.ended = ended;
     const { done, last } = this;
-    const ready = (/** @type {number} */ before) => (ended ? last + 1 : before - AHEAD);
-    for (const stop = ready(Math.floor(this.count / BLOCK)); done.every < stop; done.every += 1) this.findRegular(done.every);
-    for (const stop = ready(done.every); done.similar < stop; done.similar += 1) this.findSimilar(done.similar);
-    for (const stop = ready(done.similar); done.intervals < stop; done.intervals += 1) this.findSinus(done.intervals);
+    const blocks = ended ? last + 1 : Math.floor(this.count / BLOCK);
+    const ready = (/** @type {number} */ before) => (ended && before === blocks ? blocks : before - AHEAD);
+    // block by block, so that what a step reads is still in the processor's cache
+    for (let going = true; going; ) {
+      const before = done.every + done.similar + done.intervals;
+      if (done.every < ready(blocks)) this.findRegular(done.every++);
+      if (done.similar < ready(done.every)) this.findSimilar(done.similar++);
+      if (done.intervals < ready(done.similar)) this.findSinus(done.intervals++);
+      going = done.every + done.similar + done.intervals > before;
+    }
   }
 
   /** The last block if the beats have ended. */
@@ -203,10 +209,10 @@ export class TypicalBeat {
   /** Add the beats of a block that are not premature to the draft. @param {number} block */
   findRegular(block) {
     const every = this.allIntervals.move(block, this.count).quantile(TYPICAL);
-    const at = this.intervals.at(block);
-    this.intervals.values[at] = every;
+    const place = this.intervals.at(block);
+    this.intervals.values[place] = every;
     for (let i = block * BLOCK; i < this.stopOf(block); i += 1) {
-      if (this.isUsable(i) && this.at(i).beforeS >= every * NEARLY) this.draft.add(block, this.partsAt(i).row);
+      if (this.at(i).beforeS >= every * NEARLY && this.isUsable(i)) this.draft.add(block, this.partsAt(i).row);
     }
   }
 

@@ -143,8 +143,8 @@ export class LeadSamples {
     return at < 0 ? before : { at: this.start + at, value: this.values.limited[at] };
   }
 
-  /** The neighbour that a part is bridged from. @param {Uint8Array} mask @param {number} from @param {Neighbour} before @returns {Neighbour} */
-  neighbour(mask, from, before) {
+  /** The neighbour that a part is bridged from. @param {number} from @param {Neighbour} before @returns {Neighbour} */
+  neighbour(from, before) {
     if (from > 0) return { at: from - 1, value: this.values.limited[from - 1] };
     return before && { at: before.at - this.start, value: before.value };
   }
@@ -206,7 +206,7 @@ export class LeadSamples {
     const { count, values } = this;
     const from = runStart(mask, Math.min(changed, this.looked));
     out.set(values.limited.subarray(from, count), from);
-    bridge(out, mask, from, count, this.longest, this.neighbour(mask, from, before));
+    bridge(out, mask, from, count, this.longest, this.neighbour(from, before));
     return from;
   }
 

@@ -90,6 +90,4 @@ def test_the_sensor_is_started_heard_and_stopped() -> None:
     for one in (good, busy):  # already started: 6
         assert one["written"] == [START, [3, 0]]
         assert [part.tolist() for part in one["heard"]] == [part.tolist() for part in frames]
-    assert refused.line == (
-        "Polar H10: refused the start of the ECG (f0 02 00 08); wear the strap, and connect again"
-    )
+    assert refused.line == "Polar H10: refused the start of the ECG (f0 02 00 08); wear the strap, and connect again"

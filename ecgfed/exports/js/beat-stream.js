@@ -48,6 +48,8 @@ const DEAD_S = 90;
 const LEAP_S = 600;
 const GAP_AT_ONCE_S = 600;
 
+const NOTHING = new Float64Array(0);
+
 /** @param {Float64Array[]} rows @param {number} start @param {number} stop */
 const anyFinite = (rows, start, stop) => rows.some((row) => row.subarray(start, stop).some(Number.isFinite));
 
@@ -106,7 +108,7 @@ export class BeatStream {
    * @returns {Promise<StreamBeat[]>}
    */
   async steps(chunk) {
-    const data = chunk.map((row, lead) => joined([this.rest[lead], row]));
+    const data = chunk.map((row, lead) => (this.rest[lead].length ? joined([this.rest[lead], row]) : row));
     const beats = [];
     let at = 0;
     try {
@@ -118,7 +120,7 @@ export class BeatStream {
         beats.push(...(await this.take(part, false)));
       }
     } finally { // after a failed inference these beats are lost, but later sample numbers stay correct
-      this.rest = data.map((row) => row.slice(at));
+      this.rest = at < data[0].length ? data.map((row) => row.slice(at)) : data.map(() => NOTHING);
     }
     return beats;
   }

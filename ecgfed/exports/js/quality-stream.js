@@ -24,6 +24,9 @@ const UNITS_BEFORE = 8;
 /** Number of segments on each side whose height of the beats is used for a segment. */
 const AROUND = 2;
 
+/** Runs of true values; most parts of a mask have none. @param {Uint8Array} mask */
+const marked = (mask) => (mask.includes(1) ? runs(mask) : []);
+
 /** Finds the bad segments of a lead during recording. */
 export class QualityStream {
   /** @param {number} fsHz @param {readonly number[]} rails */
@@ -120,12 +123,12 @@ export class QualityStream {
     for (const reason of REASONS) {
       const mask = masks[/** @type {keyof typeof masks} */ (reason)];
       const known = this.known[reason];
-      for (const [start, stop] of runs(mask.subarray(decided - lead.start, sure - lead.start))) {
+      for (const [start, stop] of marked(mask.subarray(decided - lead.start, sure - lead.start))) {
         const last = known[known.length - 1];
         if (last && last[1] === start + decided) last[1] = stop + decided;
         else known.push([start + decided, stop + decided]);
       }
-      this.ahead[reason] = runs(mask.subarray(sure - lead.start, lead.count)).map(([start, stop]) => [sure + start, sure + stop]);
+      this.ahead[reason] = marked(mask.subarray(sure - lead.start, lead.count)).map(([start, stop]) => [sure + start, sure + stop]);
     }
     this.decided = sure;
   }

@@ -48,13 +48,17 @@ export class MedianStrip {
 
   /** The medians around a block, NaN if there are too few strips. @param {TypicalBeat} typicalBeat @param {number} block */
   around(typicalBeat, block) {
+    /** @type {Set<Float64Array>} */
     const near = new Set();
     const stop = Math.min((block + AHEAD + 1) * BLOCK, typicalBeat.count);
     for (let i = Math.max((block - BACK) * BLOCK, typicalBeat.first); i < stop; i += 1) {
       if (typicalBeat.at(i).usable) near.add(stripOf(typicalBeat, i));
     }
-    for (const strip of this.strips) if (!near.has(strip)) this.remove(strip);
-    for (const strip of near) if (!this.strips.has(strip)) this.add(strip);
+    const gone = [...this.strips].filter((strip) => !near.has(strip));
+    const fresh = [...near].filter((strip) => !this.strips.has(strip));
+    while (gone.length && fresh.length) this.replace(/** @type {Float64Array} */ (gone.pop()), /** @type {Float64Array} */ (fresh.pop()));
+    for (const strip of gone) this.remove(strip);
+    for (const strip of fresh) this.add(strip);
     const count = this.strips.size;
     const [low, part] = [(count - 1) >> 1, count % 2 ? 0 : 0.5];
     const median = new Float64Array(COLUMNS).fill(NaN);
@@ -75,6 +79,21 @@ export class MedianStrip {
       sorted[at] = strip[k];
     }
     this.strips.add(strip);
+  }
+
+  /** @param {Float64Array} old one of those in the columns @param {Float64Array} fresh */
+  replace(old, fresh) {
+    const { sorted, strips: { size } } = this;
+    for (let k = 0, start = 0; k < COLUMNS; k += 1, start += MOST) {
+      const [value, stop] = [fresh[k], start + size - 1];
+      let at = start;
+      while (sorted[at] < old[k]) at += 1;
+      for (; at < stop && sorted[at + 1] < value; at += 1) sorted[at] = sorted[at + 1];
+      for (; at > start && sorted[at - 1] > value; at -= 1) sorted[at] = sorted[at - 1];
+      sorted[at] = value;
+    }
+    this.strips.delete(old);
+    this.strips.add(fresh);
   }
 
   /** @param {Float64Array} strip one of those in the columns */

@@ -253,6 +253,74 @@ const FUNCTIONS = {
       return opened.patients.length;
     });
   },
+  async polar(frames) {
+    const { PolarEcgReader } = await load("polar.js");
+    const reader = new PolarEcgReader();
+    return frames.map((frame) => reader.push(frame));
+  },
+  /** A sensor that responds to the start with `reply` and then sends frames; what it was told, and what was heard. */
+  async polar_started(reply, frames) {
+    const { startPolarEcg, POLAR_PMD } = await load("polar.js");
+    const written = [];
+    const characteristics = new Map(["control", "data"].map((name) => [POLAR_PMD[name], Object.assign(new EventTarget(), { startNotifications: async () => {} })]));
+    const send = (name, bytes) => {
+      const target = characteristics.get(POLAR_PMD[name]);
+      target.value = new DataView(Uint8Array.from([9, ...bytes]).buffer, 1);
+      target.dispatchEvent(new Event("characteristicvaluechanged"));
+    };
+    characteristics.get(POLAR_PMD.control).writeValueWithResponse = async (bytes) => {
+      written.push(Array.from(bytes));
+      if (bytes[0] === 2) send("control", reply);
+    };
+    const server = { connected: true, getPrimaryService: async () => ({ getCharacteristic: async (uuid) => characteristics.get(uuid) }) };
+    const heard = [];
+    const stop = await startPolarEcg(server, (frame) => heard.push(new Uint8Array(frame.buffer.slice(frame.byteOffset))));
+    for (const frame of frames) send("data", frame);
+    await stop();
+    send("data", frames[0]);
+    return { written, heard };
+  },
+  /** What a graph whose every fifth beat is NaN makes of a recording and of its stream. */
+  async spoiled_graph(which, fsHz, signal) {
+    const [{ StreamClassifier }, { classifier }] = await Promise.all([load("stream.js"), classifierOf(which)]);
+    const { session } = classifier.chain[0];
+    const run = async (feeds) => {
+      const answers = await session.run(feeds);
+      const { data, dims } = answers[session.outputNames[0]];
+      const size = feeds.window.data.length / dims[0];
+      for (let i = 0; i < dims[0]; i += 1) if (Math.round(1e6 * feeds.window.data[i * size + 100]) % 5 === 0) data[i * dims[1]] = NaN;
+      return answers;
+    };
+    classifier.chain[0].session = { inputNames: session.inputNames, outputNames: session.outputNames, run };
+    const whole = await classifier.classify({ fsHz, leads: ["MLII"], signalsMv: [signal] });
+    const stream = new StreamClassifier(classifier, { fsHz });
+    return { whole, stream: [...(await stream.push(signal)), ...(await stream.finish())], counted: stream.drift.now.beats };
+  },
+  /** How many sessions of ONNX Runtime were created and released, and what a released classifier says. */
+  async released(bundle, recording) {
+    const ort = createRequire(import.meta.url)("onnxruntime-node");
+    const count = { created: 0, released: 0 };
+    const InferenceSession = {
+      async create(...args) {
+        const session = await ort.InferenceSession.create(...args);
+        count.created += 1;
+        const release = session.release.bind(session);
+        session.release = async () => {
+          count.released += 1;
+          await release();
+        };
+        return session;
+      },
+    };
+    const { openBundleAt } = await load("node.js");
+    const opened = await openBundleAt(bundle, { ort: { InferenceSession, Tensor: ort.Tensor } });
+    const golden = (await opened.checkGolden()).agrees;
+    const afterGolden = { ...count };
+    const classifier = await opened.classifier();
+    const beats = (await classifier.classify(recording)).length;
+    await Promise.all([classifier.release(), classifier.release()]);
+    return { golden, afterGolden, beats, count, again: await tried(() => classifier.classify(recording)) };
+  },
   async readAt(path, how) {
     return (await load("node.js")).readRecordingAt(path, how);
   },

@@ -4,7 +4,6 @@ Weights of the QRS detector, lead names and the preprocessing in manifests are d
 runtime are generated here, and ``test_package_js.py`` compares them.
 """
 
-import base64
 import json
 import re
 from importlib.resources import files
@@ -27,22 +26,40 @@ def _module(about: str, name: str, value: Any) -> str:
     return f"{_HEAD.format(about)}export const {name} = {inner};\n"
 
 
+#: A weight is one character of these, or the last of them and two more: they pack into two thirds of base64.
+_CHARACTERS = "".join(chr(code) for code in range(32, 127) if chr(code) not in '"\\`$<')
+
+
+def _as_text(values: Any) -> str:
+    """Return whole numbers from -4050 to 4049 as characters, small ones as one each."""
+    base = len(_CHARACTERS)
+    half = (base - 1) // 2
+    text = []
+    for value in values.ravel().tolist():
+        if -half <= value < half:
+            text.append(_CHARACTERS[value + half])
+        else:
+            high, low = divmod(value + base * base // 2, base)
+            text.append(_CHARACTERS[-1] + _CHARACTERS[high] + _CHARACTERS[low])
+    return "".join(text)
+
+
 def qrs_weights() -> str:
-    """Return the module of the detector's weights: little-endian integers in base64, with their shape."""
+    """Return the module of the detector's weights as text, with their shape, and its biases."""
     with files("ecgfed.domain.signal").joinpath("qrs_weights.npz").open("rb") as file, np.load(file) as stored:
         layers = {
             name: {
                 "shape": list(stored[name].shape),
-                "bits": stored[name].dtype.itemsize * 8,
-                "base64": base64.b64encode(
-                    stored[name].astype(stored[name].dtype.newbyteorder("<")).tobytes()
-                ).decode(),
+                "weights": _as_text(stored[name]),
+                "bias": stored[f"{name}_bias"].tolist(),
             }
             for name in stored.files
+            if not name.endswith("_bias")
         }
-    return _module(
-        "Weights of the QRS detector, in units of 1/256 (ecgfed/domain/signal/qrs_weights.npz).", "LAYERS", layers
-    )
+    about = "Weights of the QRS detector, in units of 1/256 (ecgfed/domain/signal/qrs_weights.npz)."
+    text = json.dumps({"characters": _CHARACTERS, "layers": layers}, indent=2, sort_keys=True)
+    inner = re.sub(r"\[[\s\d,-]*\]", lambda part: " ".join(part[0].split()), text)
+    return f"{_HEAD.format(about)}export const STORED = {inner};\n"
 
 
 def lead_table() -> str:

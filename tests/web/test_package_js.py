@@ -105,7 +105,8 @@ def test_the_example_of_the_docs_runs(tmp_path: Path) -> None:
     modules = tmp_path / "node_modules"
     modules.mkdir()
     node = node_path("onnxruntime-node")
-    (modules / "ecgfed").symlink_to(RUNTIME)
+    (modules / "@ecgfed").mkdir()
+    (modules / "@ecgfed" / "runtime").symlink_to(RUNTIME)
     (modules / "onnxruntime-node").symlink_to(BROWSER / "node_modules" / "onnxruntime-node")
     (tmp_path / "bundle").symlink_to(ROOT / "ecgfed" / "exports" / "model")
     record = write_record(tmp_path / "mitdb", "208", "NNNNV" * 14, annotate=False)

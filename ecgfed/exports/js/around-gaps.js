@@ -2,7 +2,7 @@
 
 import { RecordError } from "./errors.js";
 import { MIN_FS_HZ, detectQrs } from "./qrs.js";
-import { NO_SIGNAL, REASONS } from "./quality.js";
+import { NO_SIGNAL, REASONS } from "./quality-reasons.js";
 import { Spans } from "./spans.js";
 
 /** @typedef {import("./quality.js").LeadQuality} LeadQuality */

@@ -40,7 +40,7 @@ export class BandStream {
       while (i < samples.length && !Number.isFinite(samples[i])) i += 1;
       this.missing(i - start);
     }
-    this.filter();
+    if (this.bridged.count > this.memory) this.filter();
   }
 
   /** End the recording. */
@@ -104,9 +104,14 @@ export class BandStream {
     }
   }
 
+  /** End of what is filtered or can be filtered now. */
+  get stop() {
+    return Math.max(this.bridged.stop - this.half, this.filtered.stop);
+  }
+
+  /** Filter what has come since the last call. */
   filter() {
-    const { bridged, filtered, half } = this;
-    const stop = bridged.stop - half; // end of what can be filtered now
+    const { bridged, filtered, half, stop } = this;
     if (stop > filtered.stop) filtered.append(inner(bridged.part(filtered.stop - half, bridged.stop), this.taps));
     bridged.forget(filtered.stop - half);
     filtered.forget(filtered.stop - this.memory);
@@ -119,11 +124,12 @@ export class BandStream {
    */
   window(peak) {
     const { resampler, filtered } = this;
-    const length = this.ended ? resampler.count(filtered.stop) : Infinity;
+    const length = this.ended ? resampler.count(this.stop) : Infinity;
     const [before, samples] = this.withStrip ? [SAMPLES_BEFORE, STRIP_SAMPLES] : [0, WINDOW_SAMPLES];
     const first = resampledPeak(peak, this.fsHz, length) - R_INDEX;
     const start = first - before;
-    if (!this.ended && resampler.newest(start + samples - 1) >= filtered.stop) return null;
+    if (!this.ended && resampler.newest(start + samples - 1) >= this.stop) return null;
+    this.filter();
     const read = (/** @type {number} */ i) => (i >= 0 && i < filtered.stop ? filtered.at(i) : 0);
     const aroundMv = new Float32Array(samples);
     for (let k = Math.max(0, -start); k < samples && start + k < length; k += 1) {

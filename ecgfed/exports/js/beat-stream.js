@@ -1,14 +1,13 @@
 /** A recording as a stream: R peaks, windows, features and predictions, step by step (ecgfed/domain/beats/stream.py). */
 
 import { BandStream } from "./band-stream.js";
-import { ContextStream, provisionalFeatures } from "./context-stream.js";
+import { ContextStream, ProvisionalFeatures } from "./context-stream.js";
 import { REACH } from "./fir.js";
 import { joined, rint } from "./numbers.js";
 import { QrsDetector } from "./qrs.js";
+import { ALONE, NO_SIGNAL } from "./quality-reasons.js";
 import { QualityStream } from "./quality-stream.js";
-import { NO_SIGNAL, REASONS } from "./quality.js";
 import { intervalsS, rrFeatures } from "./rr.js";
-import { Samples } from "./samples.js";
 import { SAMPLES_AFTER } from "./strip.js";
 import { FLAG_PADDED, FLAG_POOR_QUALITY, FS_HZ, windowSpan } from "./windows.js";
 
@@ -16,7 +15,7 @@ import { FLAG_PADDED, FLAG_POOR_QUALITY, FS_HZ, windowSpan } from "./windows.js"
 /** @typedef {import("./classifier.js").Classifier} Classifier */
 /**
  * A beat that waits for its features.
- * @typedef {{sample: number, windowMv: Float32Array, besideMv: Float32Array | null, flags: number, poor: string[], usable: boolean, beforeS: number, rr: Float32Array | null}} Waiting
+ * @typedef {import("./context.js").Beat & {sample: number, flags: number, poor: string[], rr: Float32Array | null}} Waiting
  */
 /**
  * Options of a stream, the same for all its recordings.
@@ -28,8 +27,8 @@ import { FLAG_PADDED, FLAG_POOR_QUALITY, FS_HZ, windowSpan } from "./windows.js"
  * @typedef {{windowMv: Float32Array, besideMv: Float32Array | null, padded: boolean}} WindowCut
  */
 /**
- * A detected R peak: its window once there, and its early prediction.
- * @typedef {{peak: number, cut: WindowCut | null, reported: StreamBeat | null}} Pending
+ * A detected R peak: its window once there, the beat as it was early, and its early prediction.
+ * @typedef {{peak: number, cut: WindowCut | null, early: Waiting | null, reported: StreamBeat | null}} Pending
  */
 
 /** Number of previous peaks needed for RR features of version 1. */
@@ -49,6 +48,8 @@ const DEAD_S = 90;
 const LEAP_S = 600;
 const GAP_AT_ONCE_S = 600;
 
+const NOTHING = new Float64Array(0);
+
 /** @param {Float64Array[]} rows @param {number} start @param {number} stop */
 const anyFinite = (rows, start, stop) => rows.some((row) => row.subarray(start, stop).some(Number.isFinite));
 
@@ -63,14 +64,15 @@ export class BeatStream {
     this.drift = drift;
     this.step = Math.max(1, rint(STEP_S * fsHz));
     this.detector = new QrsDetector(fsHz, leads, lead);
-    this.samples = new Samples();
-    this.quality = new QualityStream(this.samples, fsHz, railsMv);
+    this.received = 0; // number of samples
+    this.quality = new QualityStream(fsHz, railsMv);
     const withStrip = classifier.rrVersion === 3;
     this.band = new BandStream(fsHz, withStrip);
     const { up, down } = this.band.resampler;
     /** How many samples after an R peak an early prediction waits for at least, as in Python. */
     this.ahead = windowSpan(fsHz, 0)[1] + (withStrip ? Math.ceil((SAMPLES_AFTER * fsHz) / FS_HZ) : 0) + this.band.half + Math.ceil((REACH * Math.max(up, down)) / up + 2) + 2;
     this.context = new ContextStream(withStrip ? 3 : 2);
+    this.provisional = new ProvisionalFeatures(withStrip ? 3 : 2);
     this.lastPeak = 0; // the last R peak, 0 before the first one
     this.validUntil = 0; // the end of the last step with valid samples on some lead
     /** Samples of an incomplete step. @type {Float64Array[]} */
@@ -106,7 +108,7 @@ export class BeatStream {
    * @returns {Promise<StreamBeat[]>}
    */
   async steps(chunk) {
-    const data = chunk.map((row, lead) => joined([this.rest[lead], row]));
+    const data = chunk.map((row, lead) => (this.rest[lead].length ? joined([this.rest[lead], row]) : row));
     const beats = [];
     let at = 0;
     try {
@@ -118,18 +120,18 @@ export class BeatStream {
         beats.push(...(await this.take(part, false)));
       }
     } finally { // after a failed inference these beats are lost, but later sample numbers stay correct
-      this.rest = data.map((row) => row.slice(at));
+      this.rest = at < data[0].length ? data.map((row) => row.slice(at)) : data.map(() => NOTHING);
     }
     return beats;
   }
 
   /** Whether the signal has been missing so long that nothing is pending, so that a gap can be processed in leaps. */
   get dead() {
-    return this.samples.stop - this.validUntil > DEAD_S * this.fsHz && !this.pending.length && this.qualityIsDue;
+    return this.received - this.validUntil > DEAD_S * this.fsHz && !this.pending.length && this.qualityIsDue;
   }
 
   get qualityIsDue() {
-    return this.samples.stop % (QUALITY_STEPS * this.step) === 0;
+    return this.received % (QUALITY_STEPS * this.step) === 0;
   }
 
   /** Return how many missing samples can be processed at once, a multiple of the quality update. @param {number} missing */
@@ -153,22 +155,22 @@ export class BeatStream {
   async take(data, ended) {
     const peaks = data[0].length ? this.detector.push(data) : [];
     if (ended) peaks.push(...this.detector.finish());
-    this.samples.append(data[this.lead]);
+    this.received += data[0].length;
+    this.quality.append(data[this.lead]);
     this.band.push(data[this.lead]);
-    if (anyFinite(data, 0, data[0].length)) this.validUntil = this.samples.stop;
+    if (anyFinite(data, 0, data[0].length)) this.validUntil = this.received;
     if (ended) this.band.finish();
     if (ended || this.qualityIsDue) this.quality.look(ended);
-    this.samples.forget(this.quality.needed);
     this.lastPeak = peaks.at(-1) ?? this.lastPeak;
-    const detected = peaks.map((peak) => ({ peak, cut: null, reported: null }));
+    const detected = peaks.map((peak) => ({ peak, cut: null, early: null, reported: null }));
     this.pending.push(...detected);
     if (this.reportsEarly) this.early.push(...detected);
     for (const peak of this.pending) peak.cut ??= this.band.window(peak.peak);
     const beats = await this.decided(ended);
     if (this.reportsEarly && !ended) beats.push(...(await this.soon()));
     this.quality.forget(Math.min(this.before, this.quality.decided) - MEMORY_S * this.fsHz);
-    const silent = Math.max(this.samples.stop - this.lastPeak - rint(DETECTED_WITHIN_S * this.fsHz), 0);
-    if (this.samples.stop) this.drift.quiet(this.samples.stop / this.fsHz, silent / this.fsHz);
+    const silent = Math.max(this.received - this.lastPeak - rint(DETECTED_WITHIN_S * this.fsHz), 0);
+    if (this.received) this.drift.quiet(this.received / this.fsHz, silent / this.fsHz);
     return beats;
   }
 
@@ -177,16 +179,17 @@ export class BeatStream {
     /** @type {StreamBeat[]} */
     const withdrawn = [];
     while (this.pending.length) {
-      const { peak, cut, reported } = this.pending[0];
+      const { peak, cut, early, reported } = this.pending[0];
       if (cut === null || (!ended && this.quality.decided < windowSpan(this.fsHz, peak)[1])) break;
       this.pending.shift();
-      if (!this.quality.spans(["spike"]).inside(peak)) this.add(this.judged(peak, cut, this.before));
+      if (!this.quality.spans(ALONE.spike).inside(peak)) this.add({ ...this.judged(peak, cut, this.before), parts: early?.parts, strip: early?.strip });
       else if (reported) withdrawn.push({ ...reported, stage: "withdrawn" });
     }
     const ready = this.withFeatures(ended);
+    if (!ready.length) return withdrawn;
     const predictions = await this.classifier.predictions(ready.map((beat) => beat.windowMv), ready.map((beat) => /** @type {Float32Array} */ (beat.rr)));
     const beats = predictions.map((prediction, i) => this.beat(ready[i], prediction, "final"));
-    beats.forEach((beat, i) => this.drift.add(beat, ready[i].windowMv));
+    beats.forEach((beat, i) => beat.override || this.drift.add(beat, ready[i].windowMv));
     return [...beats, ...withdrawn];
   }
 
@@ -208,7 +211,7 @@ export class BeatStream {
    */
   judged(peak, { windowMv, besideMv, padded }, before) {
     const [start, stop] = windowSpan(this.fsHz, peak);
-    const poor = REASONS.filter((reason) => this.quality.spans([reason]).overlap(start, stop));
+    const poor = this.quality.reasonsIn(start, stop);
     const lost = this.quality.spans(NO_SIGNAL);
     const flags = Number(padded) * FLAG_PADDED + Number(poor.length > 0) * FLAG_POOR_QUALITY;
     return { sample: peak, windowMv, besideMv, flags, poor, usable: !padded && !lost.overlap(start, stop), beforeS: this.intervalS(before, peak), rr: null };
@@ -256,17 +259,18 @@ export class BeatStream {
   async soon() {
     /** @type {Pending[]} */
     const due = [];
-    const spikes = this.quality.spans(["spike"]);
+    const spikes = this.quality.spans(ALONE.spike);
     for (; this.early.length; this.early.shift()) {
       const [first, following] = this.early;
-      const since = this.samples.stop - first.peak;
+      const since = this.received - first.peak;
       if (first.cut === null || since < this.ahead || (!following && since < EARLY_S * this.fsHz)) break;
       if (spikes.inside(first.peak)) continue; // the final predictions decide whether it is a beat
       due.push(first);
-      this.recent.push(this.judged(first.peak, first.cut, this.recent.at(-1)?.sample ?? -1));
+      first.early = this.judged(first.peak, first.cut, this.recent.at(-1)?.sample ?? -1);
+      this.recent.push(first.early);
     }
-    this.recent = this.recent.slice(-EARLY_HISTORY);
     if (!due.length) return [];
+    this.recent.splice(0, this.recent.length - EARLY_HISTORY);
     const beats = this.recent.slice(-due.length);
     const rr = this.earlyFeatures(beats.length);
     const predictions = await this.classifier.predictions(beats.map((beat) => beat.windowMv), rr);
@@ -278,8 +282,11 @@ export class BeatStream {
     const { rrVersion } = this.classifier;
     if (rrVersion === 0) return Array.from({ length: count }, () => new Float32Array(0));
     const following = this.early[0]?.peak;
-    const samples = this.recent.map((beat) => beat.sample);
-    if (rrVersion === 1) return rrFeatures([...samples, ...(following === undefined ? [] : [following])], this.fsHz).slice(samples.length - count, samples.length);
-    return provisionalFeatures(this.recent, count, following === undefined ? NaN : this.intervalS(samples[samples.length - 1], following), rrVersion);
+    const { recent } = this;
+    if (rrVersion === 1) {
+      const samples = recent.map((beat) => beat.sample);
+      return rrFeatures([...samples, ...(following === undefined ? [] : [following])], this.fsHz).slice(samples.length - count, samples.length);
+    }
+    return this.provisional.of(recent, count, following === undefined ? NaN : this.intervalS(recent[recent.length - 1].sample, following));
   }
 }

@@ -175,12 +175,18 @@ export class Bundle {
     const form = options.int8 ? int8FormOf(this.files.name, manifest, patient) : entry;
     const ood = oodRuleOf(manifest);
     const personal = patient !== null && manifest.patients[patient].personal !== "global"; // where that stands in
-    const chain = [];
-    for (const name of form.chain) chain.push(await this.session(name));
-    const [takes, expected] = [chain[0].inputs.slice().sort().join(" and "), Object.keys(manifest.inputs).sort().join(" and ")];
-    if (takes !== expected) throw new BundleError(chain[0].name, `takes ${takes || "nothing"}`, expected, "export it again");
+    const opened = [];
+    try {
+      for (const name of [...form.chain, ...(ood ? [ood.graph] : [])]) opened.push(await this.session(name));
+      const [takes, expected] = [opened[0].inputs.slice().sort().join(" and "), Object.keys(manifest.inputs).sort().join(" and ")];
+      if (takes !== expected) throw new BundleError(opened[0].name, `takes ${takes || "nothing"}`, expected, "export it again");
+    } catch (problem) {
+      await Promise.all(opened.map(({ session }) => session.release()));
+      throw problem;
+    }
+    const chain = opened.slice(0, form.chain.length);
     return new Classifier({
-      ort: this.ort, chain, oodGraph: ood && (await this.session(ood.graph)), oodThreshold: ood?.threshold ?? Infinity,
+      ort: this.ort, chain, oodGraph: ood && opened[chain.length], oodThreshold: ood?.threshold ?? Infinity,
       classes: this.classes, symbols: this.symbols, leads: this.leads, rrVersion: this.rrVersion, certainty: certaintyOf(manifest, form), personal,
     });
   }

@@ -2,12 +2,13 @@
 
 import { averaged, pointOf } from "./alike.js";
 import { detectAroundGaps } from "./around-gaps.js";
-import { BundleError, RecordError } from "./errors.js";
+import { BundleError, EcgfedError, RecordError } from "./errors.js";
 import { chooseLead } from "./leads.js";
 import { millivoltRow, shapeOf } from "./millivolt.js";
 import { withoutSignal } from "./no-signal.js";
 import { argMax } from "./numbers.js";
-import { REASONS, leadQuality } from "./quality.js";
+import { leadQuality } from "./quality.js";
+import { REASONS } from "./quality-reasons.js";
 import { checkFs } from "./units.js";
 import { RR_NAMES, WINDOW_SAMPLES, windowSpan, windowsAround } from "./windows.js";
 
@@ -18,11 +19,15 @@ import { RR_NAMES, WINDOW_SAMPLES, windowSpan, windowsAround } from "./windows.j
  * A graph's file, its ONNX Runtime session, and its fixed batch size, or null if it is variable.
  * @typedef {{name: string, session: any, batch: number | null}} Graph
  */
-/** @typedef {{label: number, probability: Float32Array, outOfDistribution: boolean, lowConfidence: boolean}} Prediction */
+/** @typedef {{label: number, probability: Float32Array, outOfDistribution: boolean, lowConfidence: boolean}} Prediction -1 if unclassified */
 
+/** WFDB symbol of a beat without a class. */
+export const UNCLASSIFIED = "Q";
 /** Batch size. */
 const AT_ONCE = 32;
 const f = Math.fround;
+/** @param {Float32Array} row */
+const allFinite = (row) => row.every(Number.isFinite);
 
 /**
  * Probabilities of logits, in float32.
@@ -66,8 +71,15 @@ export class Classifier {
     this.averagedOverAlikeBeats = rrVersion === 3 && !personal;
   }
 
+  /** Release the ONNX Runtime sessions and their memory; the classifier cannot be used afterwards. */
+  async release() {
+    const graphs = [...this.chain, ...(this.oodGraph ? [this.oodGraph] : [])];
+    [this.chain, this.oodGraph] = [[], null];
+    await Promise.all(graphs.map(({ session }) => session.release()));
+  }
+
   /**
-   * Return the logits of beats, one row per beat.
+   * Return the logits of beats, one row per beat; NaN if a graph has answered with values that are not finite.
    * @param {Float32Array[]} windowMv 256 samples each, millivolt at 360 Hz, filtered
    * @param {Float32Array[]} rr RR features of the version `rrVersion`
    */
@@ -82,18 +94,21 @@ export class Classifier {
 
   /** @param {Float32Array[]} windowMv @param {Float32Array[]} rr */
   async runChain(windowMv, rr) {
+    if (!this.chain.length) throw new EcgfedError("classifier", "was released", "", "open another one: await bundle.classifier()");
     /** @type {Record<string, any>} */
     let feeds = { window: this.tensor("window", windowMv, [1, WINDOW_SAMPLES]) };
     if (this.rrVersion) feeds.rr = this.tensor("rr", rr, [RR_NAMES[this.rrVersion].length]);
     let value;
+    const finite = windowMv.map(() => true);
     for (const graph of this.chain) {
       value = await this.run(graph, feeds, windowMv.length);
+      value.rows.forEach((row, i) => (finite[i] &&= allFinite(row)));
       feeds = { [value.name]: value.tensor };
     }
     if (value?.name !== "logits" || value.width !== this.classes.length) {
       throw new BundleError(this.chain[this.chain.length - 1].name, `gives ${value?.name}`, `logits of ${this.classes.length} classes`);
     }
-    return value.rows;
+    return value.rows.map((row, i) => (finite[i] ? row : row.fill(NaN)));
   }
 
   /**
@@ -105,7 +120,7 @@ export class Classifier {
     const size = shape.reduce((product, length) => product * length, 1);
     const data = new Float32Array(rows.length * size);
     rows.forEach((row, i) => {
-      if (row.length !== size || !row.every(Number.isFinite)) throw new RecordError(name, "values that are not finite, or too few", `${size} numbers a beat`);
+      if (row.length !== size || !allFinite(row)) throw new RecordError(name, "values that are not finite, or too few", `${size} numbers a beat`);
       data.set(row, i * size);
     });
     return new this.ort.Tensor("float32", data, [rows.length, ...shape]);
@@ -165,7 +180,6 @@ export class Classifier {
     }
     const { data, dims } = tensor;
     if (!(data instanceof Float32Array) || dims.length !== 2 || dims[0] !== beats) throw new BundleError(graph.name, `gave shape ${dims}`, "a row for each beat");
-    if (!data.every(Number.isFinite)) throw new BundleError(graph.name, "gives numbers that are not finite", "finite numbers", "train and export again");
     return tensor;
   }
 
@@ -181,16 +195,17 @@ export class Classifier {
     const distance = await this.distances(windowMv);
     const { temperature, threshold } = this.certainty;
     const each = logits.map((row) => softmax(row, temperature));
-    if (!each.every((row) => row.every(Number.isFinite))) {
+    const classified = logits.map((row, i) => allFinite(row) && !Number.isNaN(distance?.[i]));
+    if (!each.every((row, i) => !classified[i] || allFinite(row))) {
       const { name } = this.chain[this.chain.length - 1];
       throw new BundleError(name, "gives logits too large for the temperature", "finite numbers", "train and export again");
     }
-    const probabilities = silent ? averaged(each, rr.map(pointOf), silent) : each;
+    const probabilities = silent ? averaged(each, rr.map(pointOf), silent.map((isSilent, i) => isSilent || !classified[i])) : each;
     return probabilities.map((probability, i) => {
-      const label = argMax(probability);
+      const label = classified[i] ? argMax(probability) : -1;
       const outOfDistribution = distance !== null && distance[i] > this.oodThreshold;
-      const lowConfidence = probability[label] < f(threshold) || threshold >= 1 || outOfDistribution;
-      return { label, probability, outOfDistribution, lowConfidence };
+      const lowConfidence = label < 0 || probability[label] < f(threshold) || threshold >= 1 || outOfDistribution;
+      return { label, probability: label < 0 ? probability.map(() => NaN) : probability, outOfDistribution, lowConfidence };
     });
   }
 
@@ -239,9 +254,11 @@ export class Classifier {
    */
   beat(sample, fsHz, flags, poor, prediction) {
     const { label, probability, outOfDistribution, lowConfidence } = prediction;
+    const unclassified = label < 0;
     return {
-      sample, timeS: sample / fsHz, label, class: this.classes[label], symbol: this.symbols[label],
-      probability: probability[label], probabilities: probability, flags, poorQuality: poor.join("+"), lowConfidence, outOfDistribution,
+      sample, timeS: sample / fsHz, label,
+      class: unclassified ? "" : this.classes[label], symbol: unclassified ? UNCLASSIFIED : this.symbols[label], override: unclassified ? UNCLASSIFIED : "",
+      probability: unclassified ? NaN : probability[label], probabilities: probability, flags, poorQuality: poor.join("+"), lowConfidence, outOfDistribution,
       uncertain: lowConfidence, far: outOfDistribution, // deprecated names, until 0.5
     };
   }

@@ -3,7 +3,10 @@
  * A beat's features depend only on the HISTORY beats before it and the LOOK_AHEAD beats after it.
  */
 
-import { AHEAD, BACK, BLOCK, LOG_UNIT, TypicalBeat, logRatio, quantile } from "./context-shape.js";
+import { LOG_UNIT, logRatio } from "./context-shape.js";
+import { AHEAD, BACK, BLOCK, SortedValues } from "./running.js";
+
+/** @typedef {import("./context-shape.js").TypicalBeat} TypicalBeat */
 
 export const HISTORY = (4 * BACK + 1) * BLOCK;
 export const LOOK_AHEAD = (4 * AHEAD + 1) * BLOCK;
@@ -25,25 +28,30 @@ export const FEATURES = Object.freeze([
 
 /**
  * A beat: the interval before it in seconds (NaN if undefined), its window in millivolt, whether references use it, and
- * what lies beside its window (`cutBeside`), for version 3.
- * @typedef {{beforeS: number, windowMv: Float32Array, usable: boolean, besideMv?: Float32Array | null}} Beat
+ * what lies beside its window (`cutBeside`), for version 3. What is derived from the window is kept with it.
+ * @typedef {object} Beat
+ * @property {number} beforeS
+ * @property {Float32Array} windowMv
+ * @property {boolean} usable
+ * @property {Float32Array | null} [besideMv]
+ * @property {import("./context-shape.js").Parts} [parts]
+ * @property {Float64Array} [strip]
  */
 
 /**
  * Features of consecutive beats.
- * @param {Beat[]} beats
- * @param {number} from
+ * @param {TypicalBeat} typicalBeat of all beats that decide the features
+ * @param {number} from number of the first beat
  * @param {number} to
- * @param {TypicalBeat} [typicalBeat] of the beats, if already known
  * @returns {Float32Array[]}
  */
-export function featuresOf(beats, from, to, typicalBeat = new TypicalBeat(beats)) {
-  const change = changesOf(beats, from, to);
-  return beats.slice(from, to).map((beat, at) => {
+export function featuresOf(typicalBeat, from, to) {
+  const beforeS = (/** @type {number} */ i) => (i < typicalBeat.count ? typicalBeat.at(i).beforeS : NaN);
+  const change = changesOf(beforeS, Math.max(from - CHANGES - 1, typicalBeat.first), from, to);
+  return Array.from({ length: to - from }, (_, at) => {
     const i = from + at;
-    const before = beat.beforeS;
-    const after = i + 1 < beats.length ? beats[i + 1].beforeS : NaN;
-    const [typical, sinus] = [typicalBeat.typical[i], typicalBeat.sinus[i]];
+    const [before, after] = [beforeS(i), beforeS(i + 1)];
+    const { typical, sinus } = typicalBeat.intervalsOf(i);
     const shape = typicalBeat.againstReference(i);
     const regular = 1 / (1 + Math.exp((change[at] - IRREGULAR) / IRREGULAR_WIDTH));
     const like = Math.min(Math.max((1 - shape.qrsUnlike / 2 - LIKE_FROM) / LIKE_WIDTH, 0), 1);
@@ -74,19 +82,25 @@ export function featuresOf(beats, from, to, typicalBeat = new TypicalBeat(beats)
 
 /**
  * Irregularity: the median of the last changes of the interval, 0 if undefined.
- * @param {Beat[]} beats
+ * @param {(i: number) => number} beforeS interval before a beat in seconds, NaN if undefined
+ * @param {number} first beat that the changes are looked up from
  * @param {number} from
  * @param {number} to
  */
-function changesOf(beats, from, to) {
-  const logs = beats.map((beat) => Math.log(beat.beforeS));
-  const changes = Float64Array.from(logs, (log, i) => {
-    const change = i >= 1 ? Math.abs(log - logs[i - 1]) : NaN;
-    const two = i >= 2 ? Math.abs(log - logs[i - 2]) : NaN;
+function changesOf(beforeS, first, from, to) {
+  const logs = Float64Array.from({ length: to - first }, (_, k) => Math.log(beforeS(first + k)));
+  const changes = logs.map((log, k) => {
+    const change = k >= 1 ? Math.abs(log - logs[k - 1]) : NaN;
+    const two = k >= 2 ? Math.abs(log - logs[k - 2]) : NaN;
     return Number.isNaN(change) ? two : Number.isNaN(two) ? change : Math.min(change, two);
   });
-  return Array.from({ length: to - from }, (_, at) => {
-    const median = quantile(changes.slice(Math.max(from + at - CHANGES + 1, 0), from + at + 1), CHANGE_SHARE);
+  const last = new SortedValues();
+  let [start, stop] = [from - first, from - first];
+  for (; start > Math.max(from - CHANGES + 1 - first, 0); start -= 1) last.add(changes[start - 1]);
+  return Array.from({ length: to - from }, () => {
+    last.add(changes[stop++]);
+    for (; stop - start > CHANGES; start += 1) last.remove(changes[start]);
+    const median = last.quantile(CHANGE_SHARE);
     return Number.isFinite(median) ? median : 0;
   });
 }

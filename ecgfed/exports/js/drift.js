@@ -5,7 +5,7 @@
  */
 
 import { argMax, rint } from "./numbers.js";
-import { limited } from "./quality.js";
+import { limited } from "./quality-samples.js";
 import { FLAG_POOR_QUALITY } from "./windows.js";
 
 /** A beat's shape: its window averaged over four samples each, in integer microvolts. */

@@ -40,23 +40,36 @@ export function bridgeSamples(fsHz) {
  * a signal without valid samples becomes zeros.
  * @param {ArrayLike<number>} signalMv (samples,) millivolt, NaN if missing
  * @param {number} longest of a straight line, in samples
- * @param {Uint8Array} [also] samples that are bridged as well
- * @param {Neighbour} [before] of a part: its place counts from the part's first sample, so it is below 0
  * @returns {Float64Array}
  */
-export function fillGaps(signalMv, longest, also, before = null) {
+export function fillGaps(signalMv, longest) {
   const out = Float64Array.from(signalMv);
-  const gap = (/** @type {number} */ i) => !Number.isFinite(out[i]) || (also !== undefined && also[i] !== 0);
-  let last = before;
-  for (let i = 0, next = 0; i < out.length; i += 1) {
-    if (gap(i)) continue;
-    if (i > next) bridge(out, next, i, last, longest);
-    last = { at: i, value: out[i] };
-    next = i + 1;
-  }
-  if (last === null) out.fill(0);
-  else out.fill(last.value, Math.max(last.at + 1, 0));
+  const missing = new Uint8Array(out.length);
+  for (let i = 0; i < out.length; i += 1) missing[i] = Number(!Number.isFinite(out[i]));
+  bridge(out, missing, 0, out.length, longest, null);
   return out;
+}
+
+/**
+ * Fill the marked samples of a part of a signal, as `fillGaps`.
+ * @param {Float64Array} out the signal, in which they are filled
+ * @param {Uint8Array} missing
+ * @param {number} from first sample of the part
+ * @param {number} stop
+ * @param {number} longest of a straight line, in samples
+ * @param {Neighbour} before of the part
+ */
+export function bridge(out, missing, from, stop, longest, before) {
+  let last = before;
+  for (let next = from; next < stop; ) {
+    let after = next;
+    while (after < stop && missing[after]) after += 1;
+    if (after === stop) out.fill(last?.value ?? 0, next, stop);
+    else if (after > next) fillOne(out, next, after, last, longest);
+    next = after;
+    while (next < stop && !missing[next]) next += 1;
+    if (next > after) last = { at: next - 1, value: out[next - 1] };
+  }
 }
 
 /**
@@ -67,7 +80,7 @@ export function fillGaps(signalMv, longest, also, before = null) {
  * @param {Neighbour} before the valid sample before them
  * @param {number} longest
  */
-function bridge(out, from, after, before, longest) {
+function fillOne(out, from, after, before, longest) {
   if (before === null) {
     out.fill(out[after], from, after);
   } else if (after - before.at - 1 > longest) {

@@ -11,7 +11,8 @@ import { Resampler } from "./fir.js";
 import { bandPass, bridgeSamples, fillGaps } from "./filters.js";
 import { modelsOf } from "./manifest-models.js";
 import { argMax, rint } from "./numbers.js";
-import { NO_SIGNAL, leadQuality } from "./quality.js";
+import { leadQuality } from "./quality.js";
+import { NO_SIGNAL } from "./quality-reasons.js";
 import { Spans } from "./spans.js";
 import { SAMPLES_BEFORE, STRIP_SAMPLES, besideOf } from "./strip.js";
 import { checkFs } from "./units.js";
@@ -140,7 +141,7 @@ async function modelStages(bundle, golden, windowMv, rr) {
     if (some.some((/** @type {number} */ i) => !windowMv[i])) throw new RangeError("beats that are there");
     const pick = (/** @type {Float32Array[]} */ all) => some.map((/** @type {number} */ i) => all[i]);
     const classifier = await bundle.classifier(client, { int8: form === "int8" });
-    const logits = await classifier.logits(pick(windowMv), classifier.rrVersion ? pick(rr) : []);
+    const logits = await classifier.logits(pick(windowMv), classifier.rrVersion ? pick(rr) : []).finally(() => classifier.release());
     const probability = logits.map((row) => softmax(row, classifier.certainty.temperature));
     const labels = probability.map(argMax);
     const of = `${client === null ? "of the global model" : `of ${client}`}${form === "int8" ? ", int8" : ""}`;
@@ -162,7 +163,8 @@ async function stagesOf(bundle, golden) {
   if (rrVersion >= 2) stages.push(compared("RR features over minutes", contextOf(golden.context, /** @type {2 | 3} */ (rrVersion)), golden.context.rr, FEATURE, ""));
   const windowMv = golden.recordings.flatMap((/** @type {GoldenEntry} */ recording) => recording.window_nv.map(windowOf));
   const rr = golden.recordings.flatMap((/** @type {GoldenEntry} */ recording) => (recording.rr ?? []).map((/** @type {number[]} */ row) => Float32Array.from(row)));
-  const distance = await (await bundle.classifier()).distances(windowMv);
+  const classifier = await bundle.classifier();
+  const distance = await classifier.distances(windowMv).finally(() => classifier.release());
   if (distance !== null) stages.push(compared("distance from typical beats", distance, golden.far.distance, DISTANCE, ""));
   return [...stages, ...(await modelStages(bundle, golden, windowMv, rr))];
 }

@@ -19,11 +19,13 @@ export interface Beat {
   /** Sample number of the R peak. */
   sample: number;
   timeS: number;
-  /** Class number, class name, and its WFDB symbol. */
+  /** Class number, class name, and its WFDB symbol; -1, "" and "Q" if the beat is unclassified. */
   label: number;
   class: string;
   symbol: string;
-  /** Probability of the class, calibrated if the bundle has a calibration; and of all classes. */
+  /** `UNCLASSIFIED` if a graph has answered with values that are not finite, so that the beat has no class; otherwise "". */
+  override: "" | "Q";
+  /** Probability of the class, calibrated if the bundle has a calibration; and of all classes; NaN if unclassified. */
   probability: number;
   probabilities: Float32Array;
   /** Bits: 1 the window extends past an end, 2 it overlaps a bad segment of the lead. */
@@ -138,9 +140,14 @@ export class Classifier {
   readonly averagedOverAlikeBeats: boolean;
   /** Detect and classify all beats, as `ecgfed predict` does. */
   classify(recording: Recording, options?: { lead?: string | number; railsMv?: number[] }): Promise<Beat[]>;
-  /** Logits of beats from windows of 256 samples in millivolt at 360 Hz and their RR features. */
+  /** Logits of beats from windows of 256 samples in millivolt at 360 Hz and their RR features; NaN if a graph's values are not finite. */
   logits(windowMv: Float32Array[], rr: Float32Array[]): Promise<Float32Array[]>;
+  /** Release the ONNX Runtime sessions and their memory; the classifier cannot be used afterwards. */
+  release(): Promise<void>;
 }
+
+/** WFDB symbol of an unclassified beat. */
+export const UNCLASSIFIED: "Q";
 
 /** Classifies the beats of a stream; predictions do not depend on how it is split into chunks. */
 export class StreamClassifier {
@@ -280,3 +287,19 @@ export class LineReader {
 
 export const FLAG_PADDED: 1;
 export const FLAG_POOR_QUALITY: 2;
+
+/** UUIDs of Polar's measurement data service, of its control point and of its data, for Web Bluetooth. */
+export const POLAR_PMD: Readonly<{ service: string; control: string; data: string }>;
+/** Nominal sampling frequency of the Polar H10's ECG, in Hz. */
+export const POLAR_FS_HZ: 130;
+/** Read one frame: time of its last sample on the sensor's clock, in nanoseconds since 2000, and its samples in millivolt. */
+export function parsePolarEcg(frame: ArrayBuffer | ArrayBufferView): { timestampNs: bigint; samplesMv: Float64Array };
+/** Reads consecutive frames; the numbers of samples that were lost are skipped. */
+export class PolarEcgReader {
+  /** Number of the next sample. */
+  readonly sampleCount: number;
+  /** Read the next frame; `atSample` is the number of its first sample, as `StreamClassifier.push` takes it. */
+  push(frame: ArrayBuffer | ArrayBufferView): { atSample: number; samplesMv: Float64Array };
+}
+/** Start the ECG of a connected Polar H10 (a `BluetoothRemoteGATTServer`); returns what stops it. */
+export function startPolarEcg(server: object, onFrame: (frame: DataView) => void): Promise<() => Promise<void>>;

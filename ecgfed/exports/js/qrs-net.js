@@ -1,6 +1,6 @@
 /** The detector's three small networks in integer arithmetic (ecgfed/domain/signal/qrs_net.py). */
 
-import { LAYERS } from "./qrs-weights.js";
+import { STORED } from "./qrs-weights.js";
 
 /** Features and activations are multiples of 1/128, weights of 1/256. */
 export const UNIT = 128;
@@ -16,23 +16,27 @@ export const MIXED = 24;
 /** @type {Record<string, Layer> | null} */
 let cached = null;
 
-/** @param {{base64: string, bits: number}} stored */
-function numbers(stored) {
-  const bytes = Uint8Array.from(atob(stored.base64), (character) => character.charCodeAt(0));
-  const view = new DataView(bytes.buffer);
-  const size = stored.bits / 8;
-  const read = (/** @type {number} */ i) => (size === 2 ? view.getInt16(2 * i, true) : view.getInt32(4 * i, true));
-  return Float64Array.from({ length: bytes.length / size }, (_, i) => read(i));
+/** Whole numbers from text: one character each, or the last character and two more. @param {string} text @param {number} count */
+function numbers(text, count) {
+  const { characters } = STORED;
+  const base = characters.length;
+  const half = (base - 1) >> 1;
+  const code = (/** @type {number} */ at) => characters.indexOf(text[at]);
+  const out = new Float64Array(count);
+  for (let i = 0, at = 0; i < count; i += 1) {
+    const first = code(at++);
+    out[i] = first < base - 1 ? first - half : code(at++) * base + code(at++) - (base * base) / 2;
+  }
+  return out;
 }
 
 /** @param {string} name @returns {Layer} */
 function layer(name) {
   if (cached === null) {
     cached = {};
-    const stored = /** @type {Record<string, {shape: number[], bits: number, base64: string}>} */ (LAYERS);
-    for (const layerName of Object.keys(stored).filter((key) => !key.endsWith("_bias"))) {
-      const [inputs, outputs] = stored[layerName].shape;
-      cached[layerName] = { inputs, outputs, weights: numbers(stored[layerName]), bias: numbers(stored[`${layerName}_bias`]) };
+    for (const [layerName, stored] of Object.entries(STORED.layers)) {
+      const [inputs, outputs] = stored.shape;
+      cached[layerName] = { inputs, outputs, weights: numbers(stored.weights, inputs * outputs), bias: Float64Array.from(stored.bias) };
     }
   }
   return cached[name];

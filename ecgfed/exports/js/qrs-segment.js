@@ -9,7 +9,7 @@ import { peakScore } from "./qrs-net.js";
 import { Averager } from "./qrs-resample.js";
 import { BLOCKS_AHEAD } from "./qrs-rhythm.js";
 import {
-  BLOCK, FIRST_BLOCKS, LOOK_AHEAD, LOOK_BACK, NEEDED_AHEAD, RATE_HZ, blockStatistics, leadWeight, levels, traces,
+  BLOCK, FIRST_BLOCKS, HALF, LOOK_AHEAD, LOOK_BACK, NEEDED_AHEAD, RATE_HZ, blockStatistics, continued, leadWeight, levels, traces,
 } from "./qrs-signal.js";
 import { SAME_BEAT, LeadVote, viewsOf } from "./qrs-views.js";
 
@@ -26,11 +26,14 @@ const SAME_PEAK_S = 0.065;
 const LIMIT_MV = 1000;
 const LEVELS_OF = 30;
 
-/** @param {Int32Array} first @param {Int32Array} second */
-function appended(first, second) {
-  const out = new Int32Array(first.length + second.length);
-  out.set(first);
-  out.set(second, first.length);
+/** @param {Int32Array[]} parts */
+function joined(parts) {
+  const out = new Int32Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    out.set(part, at);
+    at += part.length;
+  }
   return out;
 }
 
@@ -53,16 +56,18 @@ class Microvolts {
 
   /** @param {Float64Array} dataMv NaN if missing */
   take(dataMv) {
-    return Int32Array.from(dataMv, (value) => {
-      const missing = !Number.isFinite(value);
+    const out = new Int32Array(dataMv.length);
+    for (let i = 0; i < dataMv.length; i += 1) {
+      const missing = !Number.isFinite(dataMv[i]);
       if (!missing) {
-        const valueUv = rint(clip(value, -LIMIT_MV, LIMIT_MV) * 1000);
+        const valueUv = rint(clip(dataMv[i], -LIMIT_MV, LIMIT_MV) * 1000);
         if (!this.wasMissing) this.out = (this.out + valueUv - this.last) | 0;
         this.last = valueUv;
       }
       this.wasMissing = missing;
-      return this.out;
-    });
+      out[i] = this.out;
+    }
+    return out;
   }
 }
 
@@ -81,8 +86,14 @@ export class Segment {
     this.microvolts = Array.from({ length: leads }, () => new Microvolts());
     this.raw = this.microvolts.map(() => new Int32Array(0));
     this.rawStart = 0;
+    /** Samples that wait for those of a whole block. @type {Int32Array[][]} */
+    this.waiting = this.microvolts.map(() => []);
+    this.received = 0; // number of samples, with those that wait
     this.signal = this.microvolts.map(() => new Int32Array(0));
     this.signalStart = 0;
+    /** Traces of the last look, and where they end that later samples do not change. @type {Traces | null} */
+    this.traces = null;
+    this.tracesUntil = 0;
     this.statistics = this.microvolts.map(() => ({ highest: /** @type {number[]} */ ([]), middle: /** @type {number[]} */ ([]) }));
     this.statisticsStart = 0;
     this.blocks = 0; // number of blocks searched
@@ -104,13 +115,17 @@ export class Segment {
    * @returns {number[]} peaks as samples of the stream
    */
   feed(dataMv, ended) {
-    this.raw = this.raw.map((row, lead) => appended(row, this.microvolts[lead].take(dataMv[lead])));
+    this.received += dataMv[0].length;
+    this.waiting.forEach((parts, lead) => parts.push(this.microvolts[lead].take(dataMv[lead])));
+    const next = this.blocks ? this.blocks + 1 : FIRST_BLOCKS - 1;
+    if (!ended && this.averager.count(this.received, false) - NEEDED_AHEAD < next * BLOCK) return [];
+    this.raw = this.raw.map((row, lead) => joined([row, ...this.waiting[lead].splice(0)]));
     const total = this.rawStart + this.raw[0].length;
     const have = this.signalStart + this.signal[0].length;
     const count = this.averager.count(total, ended);
     if (count > have) {
       const more = this.raw.map((row) => this.averager.average(row, this.rawStart, have, count, ended ? total : null));
-      this.signal = this.signal.map((row, lead) => appended(row, more[lead]));
+      this.signal = this.signal.map((row, lead) => joined([row, more[lead]]));
     }
     const stop = ended ? Math.ceil(count / BLOCK) : Math.floor((count - NEEDED_AHEAD) / BLOCK);
     /** @type {number[]} */
@@ -131,12 +146,7 @@ export class Segment {
     const first = this.blocks;
     this.blocks = stop;
     const decide = ended ? stop : Math.max(stop - BLOCKS_AHEAD, 0);
-    const [low, high] = [this.decided * BLOCK - LOOK_BACK, stop * BLOCK + LOOK_AHEAD];
-    const stretch = this.signal.map((row) => {
-      const part = row.subarray(Math.max(low, 0) - this.signalStart, Math.min(high - this.signalStart, row.length));
-      return low < 0 || high > count ? edged(part, Math.max(-low, 0), Math.max(high - count, 0)) : part;
-    });
-    const stretchTraces = traces(stretch, low);
+    const stretchTraces = this.tracesOf(this.decided * BLOCK - LOOK_BACK, stop * BLOCK + LOOK_AHEAD, count);
     const back = first * BLOCK - stretchTraces.start;
     this.measure(stretchTraces, ended ? count : (stop + 1) * BLOCK);
     const level = this.levels(first, stop);
@@ -155,6 +165,27 @@ export class Segment {
     this.active.splice(0, activeStart - this.activeStart);
     this.activeStart = activeStart;
     return this.refractory(chosen, limit);
+  }
+
+  /**
+   * Return the traces of a part of the signal; what the last look had of them is not computed again.
+   * @param {number} low first sample of the signal that they depend on
+   * @param {number} high
+   * @param {number} count number of samples of the signal, which is continued beyond its ends
+   * @returns {Traces}
+   */
+  tracesOf(low, high, count) {
+    const kept = this.traces;
+    const from = kept ? Math.max(this.tracesUntil, low + HALF) : low + HALF;
+    const begin = from - HALF;
+    const stretch = this.signal.map((row) => {
+      const part = row.subarray(Math.max(begin, 0) - this.signalStart, Math.min(high - this.signalStart, row.length));
+      return begin < 0 || high > count ? edged(part, Math.max(-begin, 0), Math.max(high - count, 0)) : part;
+    });
+    let found = traces(stretch, begin);
+    if (kept && from > low + HALF) found = continued(kept, low + HALF, found);
+    [this.traces, this.tracesUntil] = [found, count - HALF];
+    return found;
   }
 
   /**

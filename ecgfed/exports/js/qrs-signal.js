@@ -11,7 +11,7 @@ export const BLOCK = 200;
 const WINDOW_BACK = 330;
 const WINDOW_AHEAD = 200;
 const BASE = 151;
-const HALF = BASE >> 1;
+export const HALF = BASE >> 1;
 export const LOOK_BACK = WINDOW_BACK + HALF;
 export const LOOK_AHEAD = WINDOW_AHEAD + HALF;
 /** Samples after a block with which its features are known: the envelope reaches 13 samples further. */
@@ -58,7 +58,9 @@ export function traces(signalUv, start) {
     const smooth = sums(sums(signal.subarray(HALF - 14, signal.length - HALF + 13), 4), 3);
     const slope = new Int32Array(smooth.length - 6);
     for (let i = 0; i < slope.length; i += 1) slope[i] = Math.abs((smooth[i + 6] - smooth[i]) | 0);
-    out.envelope.push(Float32Array.from(sums(slope, 17), (sum) => f(f(sum) / f(12 * 17))));
+    const envelope = Float32Array.from(sums(slope, 17));
+    for (let i = 0; i < envelope.length; i += 1) envelope[i] = f(envelope[i] / f(12 * 17));
+    out.envelope.push(envelope);
     const base = sums(signal, BASE);
     const shape = new Float32Array(base.length);
     for (let i = 0; i < shape.length; i += 1) shape[i] = f(f(f(smooth[i + 11]) / 12) - f(f(base[i]) / BASE));
@@ -66,6 +68,28 @@ export function traces(signalUv, start) {
     out.smooth.push(sums(signal.subarray(HALF - 1, HALF + base.length + 1), 3));
   }
   return out;
+}
+
+/**
+ * Return traces that begin with those before them.
+ * @param {Traces} before
+ * @param {number} start first 200 Hz sample of the result
+ * @param {Traces} after
+ * @returns {Traces}
+ */
+export function continued(before, start, after) {
+  const both = (/** @type {Float32Array | Int32Array} */ first, /** @type {Float32Array | Int32Array} */ last, /** @type {any} */ out) => {
+    out.set(first.subarray(start - before.start, after.start - before.start));
+    out.set(last, after.start - start);
+    return out;
+  };
+  const length = after.start - start + after.shape[0].length;
+  return {
+    start,
+    shape: after.shape.map((row, lead) => both(before.shape[lead], row, new Float32Array(length))),
+    envelope: after.envelope.map((row, lead) => both(before.envelope[lead], row, new Float32Array(length))),
+    smooth: after.smooth.map((row, lead) => both(before.smooth[lead], row, new Int32Array(length))),
+  };
 }
 
 /**

@@ -87,6 +87,10 @@ export class QrsDetector {
       return both;
     });
     const length = data[0].length;
+    if (data.some((row) => row.every(Number.isFinite))) { // none is missing on every lead
+      this.waiting = this.nothing();
+      return this.feed(data, 0, length, begin);
+    }
     const missing = new Uint8Array(length).fill(1);
     for (const row of data) for (let i = 0; i < length; i += 1) if (Number.isFinite(row[i])) missing[i] = 0;
     /** @type {number[]} */

@@ -1,102 +1,102 @@
 /**
- * Quality of a lead during recording: the result of `leadQuality` for the whole recording, seconds later.
+ * Quality of a lead during recording: the result for the whole recording, seconds later.
  *
- * The last half minute is evaluated every second by the functions for whole leads. A result is final once later samples
- * cannot change it. A stream does not know its extremes, so saturation is detected only with the limits of the
- * converter.
+ * A result is final once later samples cannot change it; what follows is as if the recording ended now. A stream does not
+ * know its extremes, so saturation is detected only with the limits of the converter.
  */
 
-import { bridgeSamples, fillGaps } from "./filters.js";
+import { bridgeSamples } from "./filters.js";
 import { runs } from "./numbers.js";
-import { REASONS, blockSamples, firstLook, noiseAndJumps, spikesOf, unitSamples } from "./quality.js";
+import { QualityLook } from "./quality-look.js";
+import { ALONE, REASONS } from "./quality-reasons.js";
+import { FLAT_S, blockSamples, unitSamples } from "./quality-samples.js";
 import { Spans } from "./spans.js";
 
-/** @typedef {import("./samples.js").Samples} Samples */
-/** @typedef {{at: number, value: number} | null} Neighbour with the number of a sample of the stream */
+/** @typedef {import("./filters.js").Neighbour} Neighbour */
+/** @typedef {import("./quality.js").Stretch} Stretch */
 
-const FLAT_S = 1.0;
 const BASELINE_BLOCKS = 20;
 const SPIKE_REACHES_S = 0.25;
 /** Look-ahead of noise and jumps: medians over one and two seconds, half seconds, and closed pauses. */
 const NOISE_AHEAD_S = 2.8;
-/** Number of two-second segments before the decided samples that are evaluated with them. */
+/** Number of two-second segments before the decided samples that are stored. */
 const UNITS_BEFORE = 8;
 /** Number of segments on each side whose height of the beats is used for a segment. */
 const AROUND = 2;
 
-/** @param {Float64Array} values @param {Uint8Array} missing @param {number} first @param {Neighbour} before @returns {Neighbour} */
-function lastValid(values, missing, first, before) {
-  const at = missing.lastIndexOf(0);
-  return at < 0 ? before : { at: first + at, value: values[at] };
-}
+/** Runs of true values; most parts of a mask have none. @param {Uint8Array} mask */
+const marked = (mask) => (mask.includes(1) ? runs(mask) : []);
 
 /** Finds the bad segments of a lead during recording. */
 export class QualityStream {
-  /** @param {Samples} samples the lead; more are appended to it from outside @param {number} fsHz @param {number[]} rails */
-  constructor(samples, fsHz, rails) {
-    this.samples = samples;
+  /** @param {number} fsHz @param {readonly number[]} rails */
+  constructor(fsHz, rails) {
     this.fsHz = fsHz;
-    this.rails = rails;
+    this.longest = bridgeSamples(fsHz);
+    this.lead = new QualityLook(fsHz, rails, this.longest);
     this.decided = 0;
-    this.needed = 0; // the first sample of the next evaluation
     /** @type {Record<string, [number, number][]>} */
     this.known = Object.fromEntries(REASONS.map((reason) => [reason, []]));
     /** @type {Record<string, [number, number][]>} */
     this.ahead = Object.fromEntries(REASONS.map((reason) => [reason, []]));
-    /** What is bridged from: not lost; no spike either. @type {{lost: Neighbour, unlike: Neighbour}} */
-    this.before = { lost: null, unlike: null };
+    /** Spans by their reasons, until the segments change. @type {Map<readonly string[], Spans>} */
+    this.cached = new Map();
+  }
+
+  /** Add the next samples in millivolt, NaN if missing. @param {Float64Array} samples */
+  append(samples) {
+    this.lead.append(samples);
   }
 
   /** Bad segments of the lead; undecided samples are evaluated as if the recording ended here. @param {readonly string[]} reasons */
   spans(reasons = REASONS) {
-    return new Spans(reasons.flatMap((reason) => [...this.known[reason], ...this.ahead[reason]]));
+    const known = this.cached.get(reasons) ?? new Spans(reasons.flatMap((reason) => [...this.known[reason], ...this.ahead[reason]]));
+    this.cached.set(reasons, known);
+    return known;
+  }
+
+  /** Reasons for which a part of the lead is bad. @param {number} start @param {number} stop */
+  reasonsIn(start, stop) {
+    return REASONS.filter((reason) => this.spans(ALONE[reason]).overlap(start, stop));
+  }
+
+  /** Final segments in order of time. @returns {Stretch[]} */
+  get stretches() {
+    const stretches = REASONS.flatMap((reason) => this.known[reason].map(([start, stop]) => ({ start, stop, reason })));
+    return stretches.sort((a, b) => a.start - b.start || a.stop - b.stop);
   }
 
   /** Drop segments that end before a sample. @param {number} before */
   forget(before) {
-    for (const reason of REASONS) this.known[reason] = this.known[reason].filter((edge) => edge[1] >= before);
-  }
-
-  /** @param {Neighbour} before @param {number} first */
-  static beside(before, first) {
-    return before && { at: before.at - first, value: before.value };
+    for (const reason of REASONS) if (this.known[reason][0]?.[1] < before) this.known[reason] = this.known[reason].filter((edge) => edge[1] >= before);
   }
 
   /** Evaluate the samples received; `ended` at the end of the recording. @param {boolean} ended */
   look(ended) {
-    const { fsHz, samples } = this;
-    const [first, stop, longest] = [this.needed, samples.stop, bridgeSamples(fsHz)];
-    if (stop <= first) return;
-    const look = firstLook(samples.part(first, stop).slice(), fsHz, this.rails);
-    /** @type {Record<string, Uint8Array>} */
-    const masks = { ...look.masks };
-    const { lost } = look;
-    const valid = lost.includes(0);
-    let spike = new Uint8Array(lost.length);
-    let sure = ended ? stop : Math.max(stop - Math.ceil(FLAT_S * fsHz), first);
+    const { fsHz, lead, longest } = this;
+    if (!lead.count) return;
+    lead.look();
+    const { lost, unlike } = lead.masks;
+    let sure = lead.start + lead.count;
     if (!ended) {
-      sure = this.bridgedUntil(lost, sure, longest, first, this.before.lost);
-      sure = Math.max(this.spikesUntil(sure, first), first);
+      sure = Math.max(sure - Math.ceil(FLAT_S * fsHz), lead.start);
+      sure = this.bridgedUntil(lost, sure, longest, lead.before.lost);
+      sure = Math.max(this.spikesUntil(sure), lead.start);
+      sure = this.bridgedUntil(unlike, sure, longest, lead.before.unlike) - Math.ceil(NOISE_AHEAD_S * fsHz);
     }
-    if (valid) {
-      const spikes = spikesOf(fillGaps(look.signal, longest, lost, QualityStream.beside(this.before.lost, first)), lost, fsHz);
-      spike = spikes.spike;
-      const unlike = lost.map((isLost, i) => isLost | spike[i]);
-      const signal = fillGaps(look.signal, longest, unlike, QualityStream.beside(this.before.unlike, first));
-      Object.assign(masks, { spike, ...noiseAndJumps(signal, lost, spike, spikes.height, fsHz) });
-    }
-    const unlike = lost.map((isLost, i) => isLost | spike[i]);
-    if (!ended) sure = this.bridgedUntil(unlike, sure, longest, first, this.before.unlike) - Math.ceil(NOISE_AHEAD_S * fsHz);
-    this.note(masks, first, Math.max(sure, this.decided));
-    this.move(look.signal, lost, unlike);
+    this.note(Math.max(sure, this.decided));
+    this.cached.clear();
+    const unit = unitSamples(fsHz);
+    const past = (Math.floor(this.decided / unit) - UNITS_BEFORE) * unit - lead.start;
+    if (past > 0) lead.drop(past);
   }
 
-  /** Until where spikes and the height of the beats are decided. @param {number} sure @param {number} first */
-  spikesUntil(sure, first) {
+  /** Until where spikes and the height of the beats are decided. @param {number} sure */
+  spikesUntil(sure) {
     const [block, unit] = [blockSamples(this.fsHz), unitSamples(this.fsHz)];
-    const blocks = Math.floor((sure - first) / block) - (Math.floor(BASELINE_BLOCKS / 2) + 1);
+    const blocks = Math.floor((sure - this.lead.start) / block) - (Math.floor(BASELINE_BLOCKS / 2) + 1);
     const heights = Math.floor(blocks / (unit / block)) - AROUND;
-    return first + heights * unit - Math.ceil(SPIKE_REACHES_S * this.fsHz) - 2;
+    return this.lead.start + heights * unit - Math.ceil(SPIKE_REACHES_S * this.fsHz) - 2;
   }
 
   /**
@@ -105,10 +105,10 @@ export class QualityStream {
    * @param {Uint8Array} missing
    * @param {number} sure
    * @param {number} longest
-   * @param {number} first
    * @param {Neighbour} before
    */
-  bridgedUntil(missing, sure, longest, first, before) {
+  bridgedUntil(missing, sure, longest, before) {
+    const first = this.lead.start;
     const part = missing.subarray(0, Math.max(sure - first, 0));
     if (!part.length || !part[part.length - 1]) return sure;
     const valid = part.lastIndexOf(0);
@@ -116,41 +116,20 @@ export class QualityStream {
     return sure - begin > longest ? sure - Math.floor(longest / 2) : Math.max(begin, first);
   }
 
-  /**
-   * Store the segments that are final up to `sure`, and the provisional ones after it.
-   * @param {Record<string, Uint8Array>} masks
-   * @param {number} first
-   * @param {number} sure
-   */
-  note(masks, first, sure) {
+  /** Store the segments that are final up to `sure`, and the provisional ones after it. @param {number} sure */
+  note(sure) {
+    const { lead, decided } = this;
+    const masks = { ...lead.masks, gap: lead.masks.missing };
     for (const reason of REASONS) {
-      this.ahead[reason] = [];
-      const mask = masks[reason];
-      if (mask === undefined) continue;
+      const mask = masks[/** @type {keyof typeof masks} */ (reason)];
       const known = this.known[reason];
-      for (const [start, stop] of runs(mask.subarray(this.decided - first, sure - first))) {
+      for (const [start, stop] of marked(mask.subarray(decided - lead.start, sure - lead.start))) {
         const last = known[known.length - 1];
-        if (last && last[1] === start + this.decided) last[1] = stop + this.decided;
-        else known.push([start + this.decided, stop + this.decided]);
+        if (last && last[1] === start + decided) last[1] = stop + decided;
+        else known.push([start + decided, stop + decided]);
       }
-      this.ahead[reason] = runs(mask.subarray(sure - first)).map(([start, stop]) => [sure + start, sure + stop]);
+      this.ahead[reason] = marked(mask.subarray(sure - lead.start, lead.count)).map(([start, stop]) => [sure + start, sure + stop]);
     }
     this.decided = sure;
-  }
-
-  /**
-   * Choose the start of the next evaluation, early enough that its result does not depend on earlier samples.
-   * @param {Float64Array} signal
-   * @param {Uint8Array} lost
-   * @param {Uint8Array} unlike
-   */
-  move(signal, lost, unlike) {
-    const [unit, first] = [unitSamples(this.fsHz), this.needed];
-    const begin = Math.max((Math.floor(this.decided / unit) - UNITS_BEFORE) * unit, first);
-    const past = begin - first;
-    if (past <= 0) return;
-    this.before.lost = lastValid(signal, lost.subarray(0, past), first, this.before.lost);
-    this.before.unlike = lastValid(signal, unlike.subarray(0, past), first, this.before.unlike);
-    this.needed = begin;
   }
 }

@@ -5,7 +5,7 @@ import { contextFeatures } from "./context-stream.js";
 import { Resampler } from "./fir.js";
 import { bandPass, bridgeSamples, fillGaps } from "./filters.js";
 import { clip, rint } from "./numbers.js";
-import { NO_SIGNAL } from "./quality.js";
+import { NO_SIGNAL } from "./quality-reasons.js";
 import { intervalsS, rrFeatures } from "./rr.js";
 import { FEATURES as STRIP_FEATURES, SAMPLES_BEFORE, STRIP_SAMPLES, besideOf } from "./strip.js";
 

@@ -41,7 +41,7 @@ export class Beats {
     /** @type {Map<string, {name: string, count: number, uncertain: number}>} */
     const counts = new Map();
     for (const beat of this.all) {
-      const entry = counts.get(beat.class) ?? { name: beat.class, count: 0, uncertain: 0 };
+      const entry = counts.get(beat.class) ?? { name: beat.class || "unclassified", count: 0, uncertain: 0 };
       entry.count += 1;
       entry.uncertain += Number(beat.lowConfidence);
       counts.set(beat.class, entry);
@@ -61,7 +61,7 @@ export class Beats {
   csv({ fsHz, lead, model, patient }) {
     const source = [model, patient, lead].map(cell);
     const rows = this.all.filter((beat) => beat.stage === "final").map((beat) => [
-      beat.sample, (beat.sample / fsHz).toFixed(4), cell(beat.class), cell(beat.symbol), beat.probability.toFixed(4), beat.flags,
+      beat.sample, (beat.sample / fsHz).toFixed(4), cell(beat.class), cell(beat.symbol), beat.override ? "" : beat.probability.toFixed(4), beat.flags,
       beat.poorQuality, Number(beat.lowConfidence), Number(beat.outOfDistribution), ...source,
     ]);
     const head = "sample,time_s,class,symbol,probability,flags,poor_quality,uncertain,far,model,patient,lead";

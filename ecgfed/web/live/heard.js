@@ -12,6 +12,13 @@ export class Heard {
     this.on = fsHz > 0; // whether the stream is active
   }
 
+  /** Pass over missing samples. @param {number} missing */
+  gap(missing) {
+    const drawn = Math.min(missing, MEMORY_S * this.fsHz);
+    if (drawn > 0) this.add(new Float64Array(drawn).fill(NaN));
+    this.first += missing - drawn;
+  }
+
   /** Append samples and drop the oldest. @param {Float64Array} fresh millivolt */
   add(fresh) {
     const maxSamples = MEMORY_S * this.fsHz;

@@ -1,5 +1,6 @@
 /** Connects a source of samples to the page, for one model, patient, lead and recording. */
 
+import { EcgfedError } from "../../exports/js/errors.js";
 import { chooseLead } from "../../exports/js/leads.js";
 import { StreamClassifier } from "../../exports/js/stream.js";
 
@@ -8,18 +9,32 @@ function changed(drift) {
   return drift.text && `${drift.text} Since ${EcgPaper.clock(Math.min(...drift.on.values()), 0)}.`;
 }
 
+/** Note about a lead that the model was not trained on. @param {readonly string[]} leads those it was trained on */
+export function otherLead(leads) {
+  return `The model was trained on ${leads.join(" or ")}, which is not here: what it says of another lead is worth less.`;
+}
+
+/** Index of a device's lead, and a note about it: the bundle's lead, or the device's only one. @param {string[]} present @param {readonly string[]} leads */
+function leadOfDevice(present, leads) {
+  try {
+    return { lead: chooseLead(present, "stream", leads), note: "" };
+  } catch (problem) {
+    if (present.length > 1 || !(problem instanceof EcgfedError)) throw problem;
+    return { lead: 0, note: ` ${otherLead(leads)}` };
+  }
+}
+
 /**
  * Return the listener that classifies the samples of a source.
  * @param {import("./main.js").Page} page updated as long as the selection is unchanged
  * @param {any} recording the one played, or null for a device
  * @param {() => void} ended
- * @returns {Promise<import("./sources.js").Listener>}
+ * @returns {import("./sources.js").Listener}
  */
-export async function listenerOf(page, recording, ended) {
+export function listenerOf(page, recording, ended) {
   const { turn } = page;
   const stale = () => turn !== page.turn;
   const chosen = page.lead;
-  const classifier = await page.classifier();
   /** @type {any} */
   let stream = null;
   let lead = 0;
@@ -32,24 +47,30 @@ export async function listenerOf(page, recording, ended) {
   return {
     begin: async (source) => {
       if (stale()) return;
+      const ofDevice = recording === null ? leadOfDevice(source.leads, page.bundle.leads) : null;
+      lead = ofDevice?.lead ?? chosen;
+      const classifier = await page.classifier();
+      if (stale()) return classifier.release();
       page.forget();
-      if (recording === null) page.closeRecording(); // draw the device's samples instead
-      lead = recording === null ? chooseLead(source.leads, "stream", page.bundle.leads) : chosen;
+      if (ofDevice) page.closeRecording(); // draw the device's samples instead
       stream = new StreamClassifier(classifier, { fsHz: source.fsHz, leads: source.leads.length, lead, early: true });
       page.follow(recording?.name ?? "stream", source.fsHz, source.leads[lead]);
-      page.showStatus(`Listening: ${source.leads.join(", ")}, ${source.fsHz} Hz.`);
+      page.showStatus(`Listening: ${source.leads.join(", ")}, ${source.fsHz} Hz.${ofDevice?.note ?? ""}`);
     },
-    samples: async (chunk) => {
+    samples: async (chunk, atSample) => {
       if (stale()) return;
+      page.live.gap((atSample ?? stream.sampleCount) - stream.sampleCount);
       page.live.add(chunk[lead]);
-      showBeats(await stream.push(chunk));
+      showBeats(await stream.push(chunk, { atSample }));
     },
     end: async (problem) => {
       ended();
+      const last = stream ? await stream.finish().catch((/** @type {unknown} */ failed) => ((problem ??= failed), [])) : [];
+      await stream?.classifier.release();
       if (stale()) return;
       page.stop = null;
       await page.attempt(async () => {
-        if (stream) showBeats(await stream.finish());
+        if (stream) showBeats(last);
         if (stale()) return;
         page.live.on = false;
         if (problem) throw problem;

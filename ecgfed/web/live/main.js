@@ -7,7 +7,7 @@ import { readRecording } from "../../exports/js/recordings.js";
 import { Beats } from "./beats.js";
 import { asBundle, asNamed, bytesOf, chosenFiles, droppedFiles, isBundle } from "./files.js";
 import { Heard } from "./heard.js";
-import { listenerOf } from "./listener.js";
+import { listenerOf, otherLead } from "./listener.js";
 import { fromBluetooth, fromSerial, hasBluetooth, hasSerial, play } from "./sources.js";
 import { Sheet, usualOf } from "./strip.js";
 
@@ -189,7 +189,7 @@ export class Page {
       element("lead").value = String(chooseLead(this.recording.leads, this.recording.name, this.bundle.leads));
     } catch (problem) {
       if (!(problem instanceof EcgfedError)) throw problem;
-      element("lead-said").textContent = `The model was trained on ${this.bundle.leads.join(" or ")}, which is not here: what it says of another lead is worth less.`;
+      element("lead-said").textContent = otherLead(this.bundle.leads);
       return;
     }
     element("lead-said").textContent = "";
@@ -227,7 +227,7 @@ export class Page {
     this.showStatus("Finding and classifying every beat \u2026");
     await new Promise((resolve) => setTimeout(resolve, 30)); // so that it is drawn
     const classifier = await this.classifier();
-    const beats = await classifier.classify(recording, { lead });
+    const beats = await classifier.classify(recording, { lead }).finally(() => classifier.release());
     if (turn !== this.turn) return;
     this.beats.add(beats.map((/** @type {any} */ beat) => ({ ...beat, stage: "final" })));
     this.usual = usualOf(this.beats.all);
@@ -303,7 +303,7 @@ export class Page {
     }
     this.at = Math.round(match.sample - (this.sheet.seconds * fsHz) / 2);
     this.show();
-    this.showStatus(`${match.class}${match.lowConfidence ? ", uncertain" : ""} at ${EcgPaper.clock(match.sample / fsHz, 1)}, probability ${match.probability.toFixed(2)}.`);
+    this.showStatus(`${match.class || "unclassified"}${match.lowConfidence ? ", uncertain" : ""} at ${EcgPaper.clock(match.sample / fsHz, 1)}${match.class ? `, probability ${match.probability.toFixed(2)}` : ""}.`);
   }
 
   save() {
@@ -320,7 +320,7 @@ export class Page {
     const { turn } = this;
     let over = false; // a short source may end before it has started
     await this.attempt(async () => {
-      const stop = await source(await listenerOf(this, recording, () => (over = true)));
+      const stop = await source(listenerOf(this, recording, () => (over = true)));
       if (turn !== this.turn) stop();
       else if (!over) this.stop = stop;
     });

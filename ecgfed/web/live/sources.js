@@ -1,11 +1,13 @@
 /** Sources of live samples: playback of a recording, a serial port, Bluetooth. */
 
+import { POLAR_FS_HZ, POLAR_PMD, PolarEcgReader, startPolarEcg } from "../../exports/js/polar.js";
 import { LineReader } from "../../exports/js/serial.js";
 
 /** @typedef {import("../../exports/js/index.d.ts").Recording} Recording */
 /**
- * Callbacks of a source: its format, once; samples, a row per lead; its end, with the reason.
- * @typedef {{begin: (format: {fsHz: number, leads: string[]}) => Promise<void>, samples: (chunk: Float64Array[]) => Promise<void>, end: (problem?: unknown) => Promise<void>}} Listener
+ * Callbacks of a source: its format, once; samples, a row per lead, with the number of the first if the source counts;
+ * its end, with the reason.
+ * @typedef {{begin: (format: {fsHz: number, leads: string[]}) => Promise<void>, samples: (chunk: Float64Array[], atSample?: number) => Promise<void>, end: (problem?: unknown) => Promise<void>}} Listener
  */
 
 const STEP_MS = 100;
@@ -13,6 +15,8 @@ const BAUD = 115200;
 /** Nordic's UART service: data arrives as notifications of the second characteristic. */
 const UART = "6e400001-b5a3-f393-e0a9-e50e24dcca9e";
 const UART_SENDS = "6e400003-b5a3-f393-e0a9-e50e24dcca9e";
+/** First characters of the name of a Polar H10, and the name of its only lead here. */
+const POLAR = "Polar H10";
 
 /**
  * Play a recording in real time.
@@ -89,36 +93,77 @@ export async function fromSerial(listener) {
   return close;
 }
 
-/** Read a Bluetooth device chosen by the user. @param {Listener} listener @returns {Promise<() => void>} */
-export async function fromBluetooth(listener) {
-  const device = await /** @type {any} */ (navigator).bluetooth.requestDevice({ filters: [{ services: [UART] }] });
-  const server = await device.gatt.connect();
-  const sends = await (await server.getPrimaryService(UART)).getCharacteristic(UART_SENDS);
-  const decoder = new TextDecoder();
-  /** @type {string[]} */
-  const come = [];
+/**
+ * Return what a device sends, in order, until it disconnects or `stop` is called.
+ * @template T
+ * @param {any} device
+ * @returns {{push: (item: T) => void, stop: () => void, items: () => AsyncGenerator<T>}}
+ */
+function queueOf(device) {
+  /** @type {T[]} */
+  const waiting = [];
   let [wake, over] = [() => {}, false];
   const stop = () => {
     over = true;
     wake();
   };
-  sends.addEventListener("characteristicvaluechanged", () => {
-    come.push(decoder.decode(sends.value, { stream: true }));
-    wake();
-  });
   device.addEventListener("gattserverdisconnected", stop);
-  async function* texts() {
-    while (!over || come.length) {
-      if (come.length) yield come.splice(0).join("");
+  async function* items() {
+    while (!over || waiting.length) {
+      if (waiting.length) yield /** @type {T} */ (waiting.shift());
       else await new Promise((resolve) => (wake = () => resolve(undefined)));
     }
   }
-  await sends.startNotifications();
+  const push = (/** @type {T} */ item) => {
+    waiting.push(item);
+    wake();
+  };
+  return { push, stop, items };
+}
+
+/** Read a Bluetooth device chosen by the user: Nordic's UART, or a Polar H10. @param {Listener} listener @returns {Promise<() => void>} */
+export async function fromBluetooth(listener) {
+  const filters = [{ services: [UART] }, { namePrefix: POLAR }];
+  const device = await /** @type {any} */ (navigator).bluetooth.requestDevice({ filters, optionalServices: [POLAR_PMD.service] });
+  const server = await device.gatt.connect();
+  const read = device.name?.startsWith(POLAR) ? readPolar : readUart;
+  const { stop, work } = await read(device, server, listener);
   const ended = async (/** @type {unknown} */ problem) => {
-    over = true;
+    stop();
     server.disconnect();
     await listener.end(problem);
   };
-  readLines(texts(), listener).then(() => ended(undefined), ended);
+  work.then(() => ended(undefined), ended);
   return stop;
+}
+
+/** @param {any} device @param {any} server @param {Listener} listener */
+async function readUart(device, server, listener) {
+  const sends = await (await server.getPrimaryService(UART)).getCharacteristic(UART_SENDS);
+  const decoder = new TextDecoder();
+  /** @type {ReturnType<typeof queueOf<string>>} */
+  const { push, stop, items } = queueOf(device);
+  sends.addEventListener("characteristicvaluechanged", () => push(decoder.decode(sends.value, { stream: true })));
+  await sends.startNotifications();
+  return { stop, work: readLines(items(), listener) };
+}
+
+/** @param {any} device @param {any} server @param {Listener} listener */
+async function readPolar(device, server, listener) {
+  const reader = new PolarEcgReader();
+  /** @type {ReturnType<typeof queueOf<DataView>>} */
+  const { push, stop, items } = queueOf(device);
+  const stopEcg = await startPolarEcg(server, push);
+  const work = async () => {
+    try {
+      await listener.begin({ fsHz: POLAR_FS_HZ, leads: [POLAR] });
+      for await (const frame of items()) {
+        const { atSample, samplesMv } = reader.push(frame);
+        await listener.samples([samplesMv], atSample);
+      }
+    } finally {
+      await stopEcg().catch(() => undefined);
+    }
+  };
+  return { stop, work: work() };
 }

@@ -8,9 +8,10 @@ const PX_PER_MM = 96 / 25.4;
 const MIN_S = 4;
 const MAX_S = 10;
 
-/** Label of a beat: its class, with an ellipsis until it is final. @param {StreamBeat} beat */
+/** Label of a beat: its class, or the symbol of an unclassified one, with an ellipsis until it is final. @param {StreamBeat} beat */
 export function labelOf(beat) {
-  return beat.stage === "final" ? beat.class : `${beat.class}\u2026`;
+  const name = beat.class || beat.symbol;
+  return beat.stage === "final" ? name : `${name}\u2026`;
 }
 
 /** The most frequent class, which is written small. @param {Iterable<StreamBeat>} beats */

@@ -55,16 +55,17 @@ def apply_command(
     from ecgfed.tasks.delta import apply_delta
 
     output = Output(json_output=json_output, quiet=quiet)
-    of = {"trusted": trusted, "last_counter": last_counter, "patient": patient, "device": device}
-    summary = apply_delta(file, base, out, **of, overwrite=overwrite)
+    summary = apply_delta(
+        file, base, out, trusted=trusted, last_counter=last_counter, patient=patient, device=device, overwrite=overwrite
+    )
     output.show({**summary.to_dict(), "out": str(out)}, lambda: note(f"Wrote {out} in {output.seconds}."))
 
 
 def check_delta(delta: Path | None, counter: int | None, device: str | None, sign: Path | None) -> None:
     """Say which options of ``export`` lack ``--delta``, or it them; raises OptionError."""
-    for option, value in (("--counter", counter), ("--device", device)):
-        if delta is None and value is not None:
-            raise OptionError(option, f"{value!r:.40} without --delta", "--delta FROM", f"leave {option} out")
+    for option, typed in (("--counter", counter), ("--device", device)):
+        if delta is None and typed is not None:
+            raise OptionError(option, f"{typed!r:.40} without --delta", "--delta FROM", f"leave {option} out")
     for option, value, word in (("--sign", sign, "KEY"), ("--counter", counter, "N")):
         if delta is not None and value is None:
             raise OptionError("--delta", f"{delta} without {option}", f"{option} {word}", "add it", code="missing")

@@ -68,16 +68,17 @@ def export_command(
         bundle_only |= {"--global": "protocol" in options.given, "--batch": options.batch is not None}
         bundle_only["--certainty"] = "certainty" in options.given
         check_target(target, patient, fs_hz, bundle_only)
-        shared |= {"personal": options.personal, "accuracy": options.accuracy, "int8_loss": options.int8_loss}
-        shared["fs_hz"] = fs_hz or 360
+        of_both = ("personal", "accuracy", "int8_loss")
+        shared |= {name: value for name, value in options.given_values().items() if name in of_both}
+        shared |= {} if fs_hz is None else {"fs_hz": fs_hz}
     else:
         shared |= options.given_values()
-    if delta is not None:
-        from ecgfed.tasks.delta import export_delta
+    if delta is not None and sign is not None and counter is not None:
+        from ecgfed.tasks.export_delta import export_delta
 
-        whose = {"target": target, "patient": patient, "device": device, "sign": sign, "counter": counter}
+        shared |= {"target": target, "patient": patient, "device": device}
         with output.reporter() as progress:
-            summary = export_delta(run_path, out, delta, **whose, **shared, progress=progress)
+            summary = export_delta(run_path, out, delta, sign=sign, counter=counter, **shared, progress=progress)
         print_delta(summary, output)
         return
     if target == "mcu":

@@ -1,31 +1,25 @@
-"""``export --delta``, ``delta show``, ``delta apply``: signed updates of a model on a device (docs/updates.md)."""
+"""``delta show``, ``delta apply``: signed updates of a model on a device (docs/updates.md)."""
 
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from ecgfed.base.errors import BundleError, OptionError, param
-from ecgfed.base.files import write_bytes
+from ecgfed.base.files import create_folder, write_bytes
 from ecgfed.base.outputs import check_free
 from ecgfed.base.safe_io import read_bounded
-from ecgfed.core.runs.run import Run
 from ecgfed.exports.bundles.packing import check_new_bundle, in_order, packed, replacing_bundle
 from ecgfed.exports.device.bundle import Bundle, open_bundle
 from ecgfed.exports.device.container import ZIP
-from ecgfed.exports.device.delta import ANY, MAX_IMAGE_BYTES, Delta, Kind, applied, make_delta, read_delta, tag_of
+from ecgfed.exports.device.delta import ANY, MAX_IMAGE_BYTES, Delta, Kind, applied, read_delta, tag_of
 from ecgfed.exports.device.golden import check_golden
 from ecgfed.exports.device.graph import MAX_FILE_BYTES
+from ecgfed.exports.device.image import IMAGE, check_image
 from ecgfed.exports.device.manifest import MANIFEST
-from ecgfed.exports.device.signatures import PUBLIC_KEY, SIGNATURE, Signature, Signer
-from ecgfed.exports.mcu.image import IMAGE, check_image, check_replaces, patient_tag
-from ecgfed.tasks.export import export
-from ecgfed.tasks.export_mcu import export_mcu
-from ecgfed.tasks.progress import SILENT, ProgressReporter
+from ecgfed.exports.device.signatures import PUBLIC_KEY, SIGNATURE, Signature
 
 #: Targets of ``export``, by what they write.
 TARGETS = {Kind.BUNDLE: "bundle", Kind.MCU: "mcu"}
-#: Largest counter: 63 bits, which every language can count.
-MAX_COUNTER = 2**63 - 1
 _SUFFIX = ".img"
 
 
@@ -62,60 +56,6 @@ class DeltaSummary:
             "patient": None if header.patient == ANY else header.patient.hex(),
             "signature": self.signature.as_json(),
         }
-
-
-def export_delta(
-    run: Run | Path | str,
-    out: Path | str,
-    base: Path | str,
-    *,
-    sign: Path | str,
-    counter: int,
-    target: str = "bundle",
-    patient: str | None = None,
-    device: str | None = None,
-    overwrite: bool = False,
-    progress: ProgressReporter = SILENT,
-    **options: object,
-) -> DeltaSummary:
-    """Write the signed delta from an exported model to a newer one.
-
-    Args:
-        run: a run or its folder, exported as by ``export`` or ``export_mcu``; or what one of them wrote.
-        out: the delta to write.
-        base: what is on the device: a bundle, or a folder of C sources (or its ``model.img``).
-        sign: a private key (PEM, Ed25519); it signs the delta, and the new bundle of a run.
-        counter: larger than that of every delta for this patient's devices so far.
-        target: ``bundle`` or ``mcu``, the kind of ``base``.
-        patient: id of the patient whose devices take it; of C sources, whose model it is.
-        device: id of the one device that takes it; None: any.
-        overwrite: replace an existing ``out``.
-        progress: receives progress, notes and warnings.
-        options: of ``export`` or ``export_mcu``.
-
-    Raises:
-        EcgfedError: an invalid argument or input, as a single line; nothing is written.
-    """
-    if type(counter) is not int or not 1 <= counter <= MAX_COUNTER:
-        raise OptionError("counter", f"{counter!r:.40}", f"a whole number, 1 to {MAX_COUNTER}")
-    out, base = Path(out), Path(base)
-    check_free([out], [base], overwrite=overwrite)
-    signer, (kind, before) = Signer(sign), _image_at(base)
-    if TARGETS.get(kind) != target:
-        expected = "a bundle" if target == "bundle" else f"a folder of C sources, or its {IMAGE}"
-        raise OptionError("delta", f"{base}: is of {param('target')} {TARGETS[kind]}", expected, code="conflict")
-    with tempfile.TemporaryDirectory(prefix="ecgfed-delta-") as folder:
-        made = _exported(run, Path(folder), kind, patient, sign, {**options, "progress": progress})
-        new_kind, after = _image_at(made)
-        if new_kind is not kind:
-            raise OptionError("RUN", f"{made}: is of {param('target')} {TARGETS[new_kind]}", f"one of {TARGETS[kind]}")
-        tag = _patient_tag(made, kind, after, patient)
-        if kind is Kind.MCU:
-            check_replaces(before, after, base)
-    write_bytes(
-        out, make_delta(before, after, kind=kind, counter=counter, device=tag_of(device), patient=tag, signer=signer)
-    )
-    return show_delta(out)
 
 
 def show_delta(path: Path | str, *, trusted: Path | str | list[Path] | None = None) -> DeltaSummary:
@@ -169,7 +109,7 @@ def apply_delta(
         actual = f"has counter {header.counter}, which is not above {last_counter}"
         raise BundleError(summary.path, actual, "a newer delta", "old and repeated deltas are refused", code="old")
     _check_out(out, header.kind, base, overwrite=overwrite)
-    kind, before = _image_at(base)
+    kind, before = image_at(base)
     if kind is not header.kind:
         raise BundleError(base, f"is of {param('target')} {TARGETS[kind]}", f"of {TARGETS[header.kind]}, as the delta")
     result = applied(summary.delta, before, base)
@@ -185,6 +125,7 @@ def apply_delta(
             raise BundleError(summary.path, f"makes a bundle that {check}", "its golden vectors", "report this")
         with replacing_bundle(out, overwrite=overwrite) as new:
             for name in _names(bundle):
+                create_folder((new / name).parent)
                 write_bytes(new / name, bundle.container.read(name, MAX_FILE_BYTES))
     return summary
 
@@ -198,39 +139,16 @@ def _check_out(out: Path, kind: Kind, base: Path, *, overwrite: bool) -> None:
         check_free([out], [base], overwrite=overwrite)
 
 
-def _exported(
-    run: Run | Path | str, folder: Path, kind: Kind, patient: str | None, sign: Path | str, options: dict[str, object]
-) -> Path:
-    """Export a run into a folder; return where, or the given path if it was exported before."""
-    if isinstance(run, Path | str) and _kind_at(Path(run)) is not None:
-        return Path(run)
-    if kind is Kind.MCU:
-        return export_mcu(run, folder / "new", patient=patient, **options).path  # type: ignore[arg-type]
-    return export(run, folder / f"new{ZIP}", sign=sign, **options).path  # type: ignore[arg-type]
-
-
-def _patient_tag(made: Path, kind: Kind, image: bytes, patient: str | None) -> bytes:
-    """Return the tag of the patient whose devices take a delta; raises OptionError for another one's model."""
-    if kind is Kind.MCU:
-        tag = patient_tag(image)
-        if patient is not None and tag != tag_of(patient):
-            raise OptionError("patient", f"{patient!r:.60}", f"whose model {made} is", "name that patient")
-        return tag
-    if patient is not None:
-        open_bundle(made, verify=False).classifier(patient)  # which says what patients there are
-    return tag_of(patient)
-
-
-def _kind_at(path: Path) -> Kind | None:
+def kind_at(path: Path) -> Kind | None:
     """Return what was exported to a path; None if it is something else."""
     if path.suffix.casefold() == ZIP or (path / MANIFEST).is_file():
         return Kind.BUNDLE
     return Kind.MCU if path.suffix == _SUFFIX or (path / IMAGE).is_file() else None
 
 
-def _image_at(path: Path) -> tuple[Kind, bytes]:
+def image_at(path: Path) -> tuple[Kind, bytes]:
     """Return what lies at a path, and its image; raises BundleError."""
-    kind = _kind_at(path)
+    kind = kind_at(path)
     if kind is None:
         raise BundleError(path, "is no bundle and no folder of C sources", f"{MANIFEST} or {IMAGE} in it")
     if kind is Kind.MCU:

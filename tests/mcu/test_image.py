@@ -12,8 +12,9 @@ from support import Said, assert_refused
 from test_c_stream import a_minute
 
 from ecgfed.exports.device.delta import ANY, tag_of
-from ecgfed.exports.mcu.image import IMAGE, patient_tag
-from ecgfed.tasks.delta import apply_delta, export_delta, show_delta
+from ecgfed.exports.device.image import IMAGE, patient_tag
+from ecgfed.tasks.delta import apply_delta, show_delta
+from ecgfed.tasks.export_delta import export_delta
 from ecgfed.tasks.export_mcu import export_mcu
 from ecgfed.tasks.keys import KeyPair, new_key
 

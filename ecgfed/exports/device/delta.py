@@ -135,9 +135,20 @@ def make_delta(
     """
     instructions = list(_instructions(base, result))
     payload = b"".join(_INSTRUCTION.pack(at, copied, len(new)) + new for at, copied, new in instructions)
-    digests = (hashlib.sha512(data).digest() for data in (base, result, payload))
-    sizes = (len(base), len(result), len(payload), len(instructions))
-    header = DeltaHeader(kind, counter, *sizes, device, patient, *digests, signer.public_key).packed()
+    header = DeltaHeader(
+        kind,
+        counter,
+        base_bytes=len(base),
+        result_bytes=len(result),
+        payload_bytes=len(payload),
+        instructions=len(instructions),
+        device=device,
+        patient=patient,
+        base_sha512=hashlib.sha512(base).digest(),
+        result_sha512=hashlib.sha512(result).digest(),
+        payload_sha512=hashlib.sha512(payload).digest(),
+        public_key=signer.public_key,
+    ).packed()
     return header + signer.sign(header) + payload
 
 

@@ -6,24 +6,16 @@ and thresholds, and the self-test's answers of the new model; the same layers, c
 
 import hashlib
 import json
-import struct
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import BundleError, param
-from ecgfed.exports.device.delta import ANY, TAG_BYTES, tag_of
+from ecgfed.exports.device.delta import TAG_BYTES, tag_of
+from ecgfed.exports.device.image import HEADER, MAGIC, VERSION
 from ecgfed.exports.mcu.golden import Golden, golden_signal_uv
 from ecgfed.exports.mcu.model import McuModel, layer_arrays
 
-MAGIC, VERSION = b"ECGFEDIM", 1
-#: File of the image in a folder of C sources.
-IMAGE = "model.img"
-#: Fields of the header in order: magic, format version, header size, image size, tag of the layout, tag of the patient,
-#: the bundle's digest, temperature, threshold, threshold of the distance, number of the self-test's beats.
-_HEADER = struct.Struct("<8sHHI32s32s32sfffI")
 #: Every array begins at a multiple of it.
 _ALIGNED = 4
 
@@ -61,7 +53,7 @@ def image_of(model: McuModel, golden: Golden, bundle_digest: str, patient: str |
     distance = 0.0 if model.prototypes is None else model.prototypes.threshold
     numbers = (model.certainty.temperature, model.certainty.threshold, distance, len(golden.sample))
     tags = (layout_of(model), tag_of(patient), bytes.fromhex(bundle_digest))
-    return _HEADER.pack(MAGIC, VERSION, _HEADER.size, _HEADER.size + len(body), *tags, *numbers) + bytes(body)
+    return HEADER.pack(MAGIC, VERSION, HEADER.size, HEADER.size + len(body), *tags, *numbers) + bytes(body)
 
 
 def _arrays(model: McuModel, golden: Golden) -> Iterator[NDArray[np.generic]]:
@@ -77,28 +69,3 @@ def _arrays(model: McuModel, golden: Golden) -> Iterator[NDArray[np.generic]]:
     yield golden.sample.astype(np.int32)
     yield golden.label.astype(np.int16)
     yield golden.probability.astype(np.float32)
-
-
-def check_image(data: bytes, where: Path) -> None:
-    """Raise BundleError for bytes that are no image, or not all of it."""
-    if data[: len(MAGIC)] != MAGIC or len(data) < _HEADER.size:
-        raise BundleError(where, "is no image of a model", f"{IMAGE} of 'ecgfed export --target mcu'")
-    version, header, size = _HEADER.unpack_from(data)[1:4]
-    if (version, header) != (VERSION, _HEADER.size) or size != len(data):
-        actual = f"version {version}, {size:,} bytes by its header and {len(data):,} in the file"
-        raise BundleError(where, actual, f"a whole image of version {VERSION}", "export it again")
-
-
-def patient_tag(image: bytes) -> bytes:
-    """Return the tag of the patient whose model an image is, zeros of the global one."""
-    return bytes(_HEADER.unpack_from(image)[5])
-
-
-def check_replaces(base: bytes, result: bytes, where: Path) -> None:
-    """Raise BundleError if an image cannot take another's place: it is of another layout, or another patient's."""
-    if _HEADER.unpack_from(base)[4] != _HEADER.unpack_from(result)[4]:
-        actual = "is an image of another net, other classes or another number of typical shapes"
-        action = f"leave {param('delta')} out and build the firmware anew"
-        raise BundleError(where, actual, "the same as of the run", action)
-    if patient_tag(base) not in (ANY, patient_tag(result)):
-        raise BundleError(where, "is another patient's model", "that patient's", "name another base")

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from ecgfed.base.errors import OptionError
 from ecgfed.base.files import check_new_folder, replacing_folder, write_bytes, write_text
+from ecgfed.exports.device.image import IMAGE
 from ecgfed.exports.mcu.detector import qrs_weights_header, taps_header
 from ecgfed.exports.mcu.golden import Golden, example_lines, golden_header
-from ecgfed.exports.mcu.image import IMAGE, layout_define
+from ecgfed.exports.mcu.image import layout_define
 from ecgfed.exports.mcu.model import McuModel, model_header
 from ecgfed.exports.mcu.rate import rate_header
 from ecgfed.exports.mcu.readme import readme

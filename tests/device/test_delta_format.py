@@ -40,7 +40,7 @@ def example() -> bytes:
 def fields(data: bytes) -> dict[str, bytes]:
     """Cut a header by the first table of the page's section on the file."""
     table = PAGE.partition("## The file")[2].partition("The payload is")[0]
-    rows = re.findall(r"^\| (\d+) \| (\d*) \| ([^|]*) \|$", table, re.MULTILINE)
+    rows = re.findall(r"^\| (\d+) \|(?: (\d+))? \| ([^|]*) \|$", table, re.MULTILINE)
     ends = [int(at) for at, _, _ in rows][1:]
     assert [int(at) + int(size) for at, size, _ in rows[:-1]] == ends
     return {name.partition(":")[0]: data[int(at) : int(at) + int(size)] for at, size, name in rows[:-1]}

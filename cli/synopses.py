@@ -84,7 +84,7 @@ SYNOPSES = {
     "delta show": ("Say what a delta does, and who signed it.", "ecgfed delta show 208.delta"),
     "delta apply": (
         "Make the new model of the old one and a delta.",
-        "ecgfed delta apply 208.delta --base bundle.zip --trusted clinic.pub.pem --out new.zip",
+        "ecgfed delta apply 2.delta --base old --trusted key.pub.pem --out new",
     ),
     "keys": ("Make keys to sign bundles with, and show them.", ""),
     "keys new": ("Make a key: one file to sign with, one to give away.", "ecgfed keys new clinic"),

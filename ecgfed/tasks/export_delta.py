@@ -34,7 +34,7 @@ def export_delta(
     device: str | None = None,
     overwrite: bool = False,
     progress: ProgressReporter = SILENT,
-    **options: Any,
+    **options: object,
 ) -> DeltaSummary:
     """Write the signed delta from an exported model to a newer one.
 

@@ -39,11 +39,11 @@ def test_the_self_test_notices(sources: Path, tmp_path: Path) -> None:
         changed = tmp_path / "changed"
         changed.mkdir()
         for file in sources.iterdir():
-            text = file.read_text("utf-8")
+            data = file.read_bytes()
             if file.name == "golden.h":
-                assert old in text
-                text = text.replace(old, new)
-            (changed / file.name).write_text(text, "utf-8")
+                assert old.encode() in data
+                data = data.replace(old.encode(), new.encode())
+            (changed / file.name).write_bytes(data)
         program = build(changed, tmp_path / "golden", "gcc", main=changed / "golden_test.c", tests=True)
         assert subprocess.run([str(program)], capture_output=True, check=False).returncode == 1
 

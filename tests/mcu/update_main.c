@@ -16,7 +16,7 @@
 #endif
 
 #ifndef SLOT
-#define SLOT (64u * 1024u)
+#define SLOT (16u * 1024u)
 #endif
 
 typedef struct {

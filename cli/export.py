@@ -10,6 +10,7 @@ from ecgfed.base.text import count_of
 from ecgfed.core.config import HELD_OUT, PROTOCOLS, ExportOptions
 
 from .complete import choices
+from .delta import check_delta, print_delta
 from .expand import takes_options
 from .export_mcu import check_target, show_package
 from .options import MethodOption, MovedCohortOption, NetOption, RunArgument, SignOption, personal_names
@@ -35,13 +36,24 @@ def export_command(
     cohort_path: MovedCohortOption = None,
     options: ExportOptions,
     target: Annotated[str, typer.Option(help="'bundle', or 'mcu': C sources of one model in int8.")] = "bundle",
-    patient: Annotated[str | None, typer.Option(help="With --target mcu: whose model; default the global one.")] = None,
+    patient: Annotated[
+        str | None,
+        typer.Option(help="With --target mcu: whose model; default the global one. With --delta: whose device."),
+    ] = None,
     fs_hz: Annotated[
         int | None, typer.Option("--fs", help="With --target mcu: samples a second of the device; default 360.")
     ] = None,
     method: MethodOption = None,
     net: NetOption = None,
     sign: SignOption = None,
+    delta: Annotated[
+        Path | None,
+        typer.Option("--delta", metavar="FROM", help="Write a signed update of FROM, what the device has, to --out."),
+    ] = None,
+    counter: Annotated[
+        int | None, typer.Option(help="With --delta: above that of every delta for the patient's devices so far.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="With --delta: id of the one device that takes it.")] = None,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -49,22 +61,37 @@ def export_command(
     """Export a run as ONNX: the global model, each patient's, and a manifest; checked against the trained model."""
     output = Output(json_output=json_output, quiet=quiet)
     shared: dict[str, Any] = {"cohort": cohort_path, "overwrite": overwrite, "method": method, "net": net}
-    if target != "bundle" or patient is not None or fs_hz is not None:
-        bundle_only = {"--global-only": options.global_only, "--sign": sign is not None, "--tflite": options.tflite}
+    check_delta(delta, counter, device, sign)
+    if target != "bundle" or (patient is not None and delta is None) or fs_hz is not None:
+        signed = sign is not None and delta is None
+        bundle_only = {"--global-only": options.global_only, "--sign": signed, "--tflite": options.tflite}
         bundle_only |= {"--global": "protocol" in options.given, "--batch": options.batch is not None}
         bundle_only["--certainty"] = "certainty" in options.given
         check_target(target, patient, fs_hz, bundle_only)
+        of_both = ("personal", "accuracy", "int8_loss")
+        shared |= {name: value for name, value in options.given_values().items() if name in of_both}
+        shared |= {} if fs_hz is None else {"fs_hz": fs_hz}
+    else:
+        shared |= options.given_values()
+    if delta is not None and sign is not None and counter is not None:
+        from ecgfed.tasks.export_delta import export_delta
+
+        shared |= {"target": target, "patient": patient, "device": device}
+        with output.reporter() as progress:
+            summary = export_delta(run_path, out, delta, sign=sign, counter=counter, **shared, progress=progress)
+        print_delta(summary, output)
+        return
+    if target == "mcu":
         from ecgfed.tasks.export_mcu import export_mcu
 
-        shared |= {"personal": options.personal, "accuracy": options.accuracy, "int8_loss": options.int8_loss}
         with output.reporter() as progress:
-            package = export_mcu(run_path, out, patient=patient, fs_hz=fs_hz or 360, **shared, progress=progress)
+            package = export_mcu(run_path, out, patient=patient, **shared, progress=progress)
         show_package(package, out, output)
         return
     from ecgfed.tasks.export import export
 
     with output.reporter() as progress:
-        bundle = export(run_path, out, **shared, sign=sign, progress=progress, **options.given_values())
+        bundle = export(run_path, out, **shared, sign=sign, progress=progress)
     value = {"bundle": str(out), **_as_json(bundle, int8=options.int8)}
     output.show(value, lambda: _print(bundle, out, output.seconds, int8=options.int8, tflite=options.tflite))
 

@@ -57,6 +57,7 @@ def _register() -> None:
         agreement,
         cohort,
         convert,
+        delta,
         detect,
         doctor,
         ec57,
@@ -78,7 +79,7 @@ def _register() -> None:
         train,
     )
 
-    for group in (prepare, cohort, federate, runs, keys):
+    for group in (prepare, cohort, federate, runs, keys, delta):
         app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
     for command in (
         *(train.train_command, evaluate.evaluate_command, export.export_command, personalize.personalize_command),

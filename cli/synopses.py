@@ -80,6 +80,12 @@ SYNOPSES = {
     ),
     "federate audit": ("Verify and show what a site was asked.", "ecgfed federate audit north"),
     "federate status": ("Say how a server or a site stands.", "ecgfed federate status federation"),
+    "delta": ("Show or apply a signed update of a model.", ""),
+    "delta show": ("Say what a delta does, and who signed it.", "ecgfed delta show 208.delta"),
+    "delta apply": (
+        "Make the new model of the old one and a delta.",
+        "ecgfed delta apply 2.delta --base old --trusted key.pub.pem --out new",
+    ),
     "keys": ("Make keys to sign bundles with, and show them.", ""),
     "keys new": ("Make a key: one file to sign with, one to give away.", "ecgfed keys new clinic"),
     "keys show": ("Show a key's fingerprint, to compare it.", "ecgfed keys show clinic.pub.pem"),

@@ -26,6 +26,9 @@ from .tasks.agreement import LabelAgreement as LabelAgreement
 from .tasks.agreement import label_agreement as label_agreement
 from .tasks.convert import Conversion as Conversion
 from .tasks.convert import convert as convert
+from .tasks.delta import DeltaSummary as DeltaSummary
+from .tasks.delta import apply_delta as apply_delta
+from .tasks.delta import show_delta as show_delta
 from .tasks.detect import Detections as Detections
 from .tasks.detect import detect as detect
 from .tasks.ec57 import Ec57Scores as Ec57Scores
@@ -33,6 +36,7 @@ from .tasks.ec57 import score_ec57 as score_ec57
 from .tasks.evaluate import evaluate as evaluate
 from .tasks.evaluate_held_out import evaluate_held_out as evaluate_held_out
 from .tasks.export import export as export
+from .tasks.export_delta import export_delta as export_delta
 from .tasks.inspect import Inspection as Inspection
 from .tasks.inspect import inspect_recording as inspect_recording
 from .tasks.join import join_cohorts as join_cohorts

@@ -24,6 +24,7 @@ from ecgfed.exports.device.bundle import Bundle, open_bundle
 from ecgfed.exports.device.int8 import INT8
 from ecgfed.exports.device.manifest import DIGEST
 from ecgfed.exports.mcu.golden import make_golden
+from ecgfed.exports.mcu.image import image_of
 from ecgfed.exports.mcu.model import McuModel, check_spec, make_model, quantized_prototypes
 from ecgfed.exports.mcu.rate import check_rate
 from ecgfed.exports.mcu.writer import check_sources_folder, write_mcu
@@ -113,7 +114,9 @@ def export_mcu(
             quantized_prototypes(prototype_shapes(bundle)),
             _metadata(bundle, patient),
         )
-        write_mcu(Path(out), model, make_golden(classifier), fs_hz=fs_hz, overwrite=overwrite)
+        golden = make_golden(classifier)
+        image = image_of(model, golden, bundle.manifest[DIGEST], patient)
+        write_mcu(Path(out), model, golden, image, fs_hz=fs_hz, overwrite=overwrite)
     return McuExport(Path(out), model, tuple(sorted(path.name for path in Path(out).iterdir())))
 
 

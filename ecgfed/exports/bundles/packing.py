@@ -3,7 +3,7 @@
 import struct
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -57,20 +57,24 @@ def replacing_bundle(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
         folder = Path(scratch) / "bundle"
         folder.mkdir()
         yield folder
-        names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-        names.sort(key=lambda name: name != MANIFEST)  # the manifest first, for streaming readers
+        names = in_order(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
         total = sum((folder / name).stat().st_size for name in names)
         if len(names) >= min(MOST_FILES, 0xFFFF) or total > MOST_BYTES // 2:
             raise BundleError(out, f"would hold {len(names):,} files of {total:,} bytes", "less", "export to a folder")
         check_new_bundle(out, overwrite=overwrite)
-        write_together({out: packed(folder, names)})
+        write_together({out: packed(names, lambda name: (folder / name).read_bytes())})
 
 
-def packed(folder: Path, names: Iterable[str]) -> Iterator[bytes]:
-    """Yield the bytes of a zip file with files of a folder."""
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return names of files as they follow one another in a zip file: the manifest first, for streaming readers."""
+    return sorted(names, key=lambda name: (name != MANIFEST, name))
+
+
+def packed(names: Iterable[str], read: Callable[[str], bytes]) -> Iterator[bytes]:
+    """Yield the bytes of a zip file with these files, each as ``read`` returns it."""
     directory, at, count = b"", 0, 0
     for name in names:
-        data, written = (folder / name).read_bytes(), name.encode()
+        data, written = read(name), name.encode()
         same = (_VERSION, _UTF8, _STORED, 0, _DAY, zlib.crc32(data), len(data), len(data), len(written), 0)
         head = _LOCAL.pack(b"PK\x03\x04", *same) + written
         directory += _ENTRY.pack(b"PK\x01\x02", _UNIX | _VERSION, *same, 0, 0, 0, _MODE << 16, at) + written

@@ -1,8 +1,9 @@
-"""Ed25519 signatures of bundles: keys in PEM, as openssl reads and writes them.
+"""Ed25519 signatures of bundles and deltas: keys in PEM, as openssl reads and writes them.
 
 What is signed are the bytes of ``manifest.json``, which holds the SHA-256 of every other file. The signature is
 detached, 64 bytes in ``manifest.sig``, and the signer's public key lies beside it in ``manifest.pub.pem``: it says who
-claims to have signed, and is trusted only where it is one of the keys the user named.
+claims to have signed, and is trusted only where it is one of the keys the user named. Of a delta
+(``ecgfed.exports.device.delta``) the header is signed, which holds the public key.
 """
 
 import base64
@@ -56,8 +57,16 @@ class Signer:
 
     def files(self, manifest: bytes) -> dict[str, bytes]:
         """Return the files that sign a manifest: the signature and the public key, by name."""
-        public = self._key.public_key()
-        return {SIGNATURE: self._key.sign(manifest), PUBLIC_KEY: _public_pem(public)}
+        return {SIGNATURE: self.sign(manifest), PUBLIC_KEY: _public_pem(self._key.public_key())}
+
+    @property
+    def public_key(self) -> bytes:
+        """The public key, 32 bytes (RFC 8032)."""
+        return bytes(self._key.public_key().public_bytes_raw())
+
+    def sign(self, message: bytes) -> bytes:
+        """Return a message's signature, 64 bytes."""
+        return bytes(self._key.sign(message))
 
 
 def fingerprint(key: "Ed25519PublicKey") -> str:
@@ -159,19 +168,49 @@ def check_signature(
         return Signature(
             (f"SHA256:{hashlib.sha256(der).hexdigest()}" if der else "unreadable"), verified=False, trusted=False
         )
+    problem, expected = "is not the manifest's signature", "that of the key in manifest.pub.pem"
+    invalid = BundleError(folder / SIGNATURE, problem, expected, "ask for the bundle again")
+    return _verified(read_public_key(pem, folder / PUBLIC_KEY, BundleError), signature, manifest, keys, folder, invalid)
+
+
+def check_message(
+    path: Path, message: bytes, signature: bytes, public_key: bytes, trusted: Path | str | Sequence[Path | str] | None
+) -> Signature:
+    """Check the signature of a message that names its signer's public key (32 bytes), as a delta's header does.
+
+    Raises:
+        BundleError: the signature does not hold; with ``trusted``, it is that of another key.
+        OptionError: a trusted key that cannot be read.
+        MissingExtraError: the package for it is not installed.
+    """
+    require(PACKAGE, "checking a signature")
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    keys = None if trusted is None else trusted_keys(trusted)
+    invalid = BundleError(path, "has a signature that does not hold", "that of the key it names", "ask for it again")
+    return _verified(Ed25519PublicKey.from_public_bytes(public_key), signature, message, keys, path, invalid)
+
+
+def _verified(
+    signer: "Ed25519PublicKey",
+    signature: bytes,
+    message: bytes,
+    keys: Sequence["Ed25519PublicKey"] | None,
+    where: Path,
+    invalid: BundleError,
+) -> Signature:
+    """Return the signature if it holds (else raise ``invalid``) and, with ``keys``, is by one of them."""
     from cryptography.exceptions import InvalidSignature
 
-    signer = read_public_key(pem, folder / PUBLIC_KEY, BundleError)
     try:
-        signer.verify(signature, manifest)
+        signer.verify(signature, message)
     except InvalidSignature:
-        problem, expected = "is not the manifest's signature", "that of the key in manifest.pub.pem"
-        raise BundleError(folder / SIGNATURE, problem, expected, "ask for the bundle again") from None
+        raise invalid from None
     name = fingerprint(signer)
     known = [fingerprint(key) for key in keys or ()]
     if keys is not None and name not in known:
         actual = f"is signed by {name}"
-        raise BundleError(folder, actual, f"{' or '.join(known)}, of {param('trusted')}", code="untrusted")
+        raise BundleError(where, actual, f"{' or '.join(known)}, of {param('trusted')}", code="untrusted")
     return Signature(name, verified=True, trusted=keys is not None)
 
 

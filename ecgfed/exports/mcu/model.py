@@ -230,7 +230,7 @@ def model_header(model: McuModel) -> str:
 
 
 def _data(model: McuModel) -> str:
-    parts = [_layer_arrays(layer) for layer in model.layers.values()]
+    parts = [_layer_text(layer) for layer in model.layers.values()]
     for name, values in model.norms.items():
         parts += [
             c_array(f"{_c_name(name)}_{what}", array) for what, array in zip(("weight", "bias"), values, strict=True)
@@ -253,19 +253,18 @@ def _c_name(name: str) -> str:
     return "ecgfed_" + name.replace(".", "_")
 
 
-def _layer_arrays(layer: Int8Layer) -> str:
-    """Return a layer's constants, with weights as [out][kernel][in]."""
+def layer_arrays(layer: Int8Layer) -> dict[str, NDArray[np.generic]]:
+    """Return a layer's constants in the order of ``ecgfed_layer``, with weights as [out][kernel][in]."""
     weight = layer.weight if layer.kind == "linear" else layer.weight.transpose(0, 2, 1)
     offset = -layer.input_zero_point * layer.weight.astype(np.int64).reshape(len(layer.weight), -1).sum(1)
+    scale = layer.weight_scale * np.float32(layer.input_scale)
+    arrays = {"weight": np.ascontiguousarray(weight), "scale": scale, "offset": offset.astype(np.int32)}
+    return arrays if layer.bias is None else {**arrays, "bias": layer.bias}
+
+
+def _layer_text(layer: Int8Layer) -> str:
     name = _c_name(layer.name)
-    parts = [
-        c_array(f"{name}_weight", np.ascontiguousarray(weight)),
-        c_array(f"{name}_scale", layer.weight_scale * np.float32(layer.input_scale)),
-        c_array(f"{name}_offset", offset.astype(np.int32)),
-    ]
-    if layer.bias is not None:
-        parts.append(c_array(f"{name}_bias", layer.bias))
-    return "\n".join(parts)
+    return "\n".join(c_array(f"{name}_{what}", values) for what, values in layer_arrays(layer).items())
 
 
 def _layer(model: McuModel, key: str) -> str:
@@ -309,9 +308,10 @@ def _struct(model: McuModel) -> str:
     numbers = (model.spec.window_share, len(model.classes), model.certainty.temperature, model.certainty.threshold)
     share, classes, temperature, threshold = numbers
     return (
-        f"const ecgfed_model ecgfed_net = {{\n  {_layer(model, 'extractor.stem')},\n"
+        f"const ecgfed_model ecgfed_net_built_in = {{\n  {_layer(model, 'extractor.stem')},\n"
         f"  {_norm_struct(model, 'extractor.stem_norm')},\n  {{\n" + ",\n".join(blocks) + "\n  },\n"
         f"  {pointer('extractor.rr')}, {pointer('head.hidden')},\n  {_layer(model, out)},\n  {pointer('personal')},\n"
         f"  {c_float(share)}, {classes}, {c_float(temperature)}, {c_float(threshold)},\n"
         f"  {_prototypes(model.prototypes)}\n}};\n"
+        "const ecgfed_model *ecgfed_net_in_use = &ecgfed_net_built_in;\n"
     )

@@ -38,6 +38,8 @@ these very files. Never compile with `-ffast-math`.
 - More than 14 missing samples in a row end a stretch: the filter, the levels and the windows begin anew after it.
 - One state serves one recording at a time. A push that answers a beat takes the longest, millions of instructions:
   push from a task, not from the interrupt that reads the samples.
+- A newer version of this model comes as a signed delta: `ecgfed_update.h`, `ecgfed_image.h`, docs/updates.md of ecgfed.
+  `ecgfed_image.c` needs the golden sources; `ecgfed_update.c` is empty unless a library for signatures is named.
 - Another inference than the int8 one here (TensorFlow Lite Micro, say) is plugged in by `ecgfed_set_inference`. Where
   its logits are not finite, a beat's label is `ECGFED_UNCLASSIFIED` and the beat is uncertain.
 """

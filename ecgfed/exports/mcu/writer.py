@@ -5,9 +5,11 @@ from importlib.resources import files
 from pathlib import Path
 
 from ecgfed.base.errors import OptionError
-from ecgfed.base.files import check_new_folder, replacing_folder, write_text
+from ecgfed.base.files import check_new_folder, replacing_folder, write_bytes, write_text
+from ecgfed.exports.device.image import IMAGE
 from ecgfed.exports.mcu.detector import qrs_weights_header, taps_header
 from ecgfed.exports.mcu.golden import Golden, example_lines, golden_header
+from ecgfed.exports.mcu.image import layout_define
 from ecgfed.exports.mcu.model import McuModel, model_header
 from ecgfed.exports.mcu.rate import rate_header
 from ecgfed.exports.mcu.readme import readme
@@ -16,6 +18,7 @@ from ecgfed.exports.mcu.readme import readme
 SOURCES = (
     *("ecgfed.h", "ecgfed.c", "ecgfed_qrs.h", "ecgfed_qrs.c", "ecgfed_qrs_net.h", "ecgfed_qrs_net.c"),
     *("ecgfed_net.h", "ecgfed_net.c", "ecgfed_rate.h", "ecgfed_rate.c", "ecgfed_golden.h", "ecgfed_golden.c"),
+    *("ecgfed_image.h", "ecgfed_image.c", "ecgfed_update.h", "ecgfed_update.c", "ecgfed_update_crypto.h"),
     *("golden_test.c", "example_main.c", "Makefile"),
 )
 
@@ -24,7 +27,7 @@ _GENERATED: dict[str, Callable[[McuModel, Golden, int], str]] = {
     "ecgfed_qrs_weights.h": lambda model, golden, fs_hz: qrs_weights_header(),
     "ecgfed_taps.h": lambda model, golden, fs_hz: taps_header(),
     "ecgfed_rate_taps.h": lambda model, golden, fs_hz: rate_header(fs_hz),
-    "model.h": lambda model, golden, fs_hz: model_header(model),
+    "model.h": lambda model, golden, fs_hz: model_header(model) + layout_define(model),
     "golden.h": lambda model, golden, fs_hz: golden_header(golden),
     "example.txt": lambda model, golden, fs_hz: example_lines(fs_hz),
     "README.md": lambda model, golden, fs_hz: readme(model, fs_hz),
@@ -32,7 +35,7 @@ _GENERATED: dict[str, Callable[[McuModel, Golden, int], str]] = {
 #: The file that marks an exported folder, and everything a replaced folder may contain: an export and what ``make``
 #: built there. Users may work in such folders.
 _MARKERS = ("ecgfed.h",)
-_CONTENTS = (*SOURCES, *_GENERATED, "example", "golden_test", "*.o")
+_CONTENTS = (*SOURCES, *_GENERATED, IMAGE, "example", "golden_test", "*.o")
 
 
 def source(name: str) -> str:
@@ -57,12 +60,13 @@ def check_sources_folder(out: Path, *, overwrite: bool = False) -> None:
     check_new_folder(out, overwrite=overwrite, markers=_MARKERS, contents=_CONTENTS)
 
 
-def write_mcu(out: Path, model: McuModel, golden: Golden, *, fs_hz: int, overwrite: bool = False) -> None:
+def write_mcu(out: Path, model: McuModel, golden: Golden, image: bytes, *, fs_hz: int, overwrite: bool = False) -> None:
     """Write the folder atomically.
 
     Args:
         out: the folder to create.
         golden: the model's self-test.
+        image: its numbers, from ``image_of``.
         fs_hz: the device's sampling rate, Hz.
         overwrite: replace ``out`` if it exists.
 
@@ -74,3 +78,4 @@ def write_mcu(out: Path, model: McuModel, golden: Golden, *, fs_hz: int, overwri
     with replacing_folder(out, overwrite=overwrite, markers=_MARKERS, contents=_CONTENTS) as folder:
         for name, text in contents.items():
             write_text(folder / name, text)
+        write_bytes(folder / IMAGE, image)

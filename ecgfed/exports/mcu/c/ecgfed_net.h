@@ -59,7 +59,9 @@ typedef struct {
                                    * out of distribution */
 } ecgfed_model;
 
-extern const ecgfed_model ecgfed_net;
+extern const ecgfed_model ecgfed_net_built_in; /* compiled into the firmware */
+extern const ecgfed_model *ecgfed_net_in_use;  /* that, or an image (ecgfed_image.h) */
+#define ecgfed_net (*ecgfed_net_in_use)
 extern const char *const ecgfed_class_names[]; /* one per class, then that of an unclassified beat */
 extern const char ecgfed_model_metadata[];
 

@@ -1,4 +1,6 @@
 /* ecgfed: the R peak detector's stream: 200 Hz signal, envelope, levels, candidates, decisions (ecgfed.domain.signal.qrs*). */
+#include "ecgfed_build.h"
+
 #include "ecgfed_qrs.h"
 
 #include <string.h>
@@ -24,6 +26,7 @@
 #define FLAT_UV 40             /* range of a flat line over three seconds */
 #define FLAT_PART 180          /* half a second at 360 Hz */
 #define NO_SAMPLE_UV 4000000   /* beyond all samples */
+#define OFFSET_UV 8000000      /* 151 times this, the longest sum, and less than 2^31 */
 /* Seconds after which 200 Hz samples are renumbered: a multiple of the length of the statistics, and longer than the
  * memory for candidates (12 s). */
 #ifndef ECGFED_RENUMBER
@@ -472,10 +475,27 @@ static void renumber(ecgfed_qrs *qrs)
     qrs->measured -= seconds;
     qrs->blocks -= seconds;
     qrs->decided -= seconds;
-    qrs->open_at -= past;
+    qrs->open_at = larger(qrs->open_at - past, 0); /* of no use where the last beat is long ago */
     for (int32_t i = 0; i < qrs->candidates; i++) { /* an old one stays beyond the memory */
         qrs->candidate[i].at = larger(qrs->candidate[i].at - past, 0);
     }
+}
+
+/* Move the signal to 0 where removed steps have carried it far away: sums over it would run over. No difference between
+ * two samples changes. */
+static void recentre(ecgfed_qrs *qrs)
+{
+    const int32_t offset = qrs->last_out;
+    if (offset < OFFSET_UV && offset > -OFFSET_UV) {
+        return;
+    }
+    for (int32_t i = 0; i < qrs->count - qrs->signal_start; i++) {
+        qrs->signal[i] = minus(qrs->signal[i], offset);
+    }
+    for (int32_t i = 0; i < 3; i++) {
+        qrs->out[i] = minus(qrs->out[i], offset);
+    }
+    qrs->last_out = 0;
 }
 
 /* Sum / length, rounded to the nearest integer, halves to even. */
@@ -541,6 +561,7 @@ void ecgfed_qrs_push(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, int32_t u
             look(qrs, caller);
         }
         forget_signal(qrs);
+        recentre(qrs);
         if (qrs->blocks >= 2 * ECGFED_RENUMBER) {
             renumber(qrs);
         }

@@ -1,4 +1,6 @@
 /* ecgfed: features and the three small fixed-point networks of the R peak detector. */
+#include "ecgfed_build.h"
+
 #include "ecgfed_qrs_net.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
 /* ecgfed: resampling from the device's rate to 360 Hz. */
+#include "ecgfed_build.h"
+
 #include "ecgfed_rate.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* A segment that appears longer than its samples: after the first part of the float32 millivolts from stdin every
- * counter of the state is advanced. Prints one line per beat: sample label.
+ * counter of the state is advanced. Arguments: samples of the first part, seconds, those that the detector counts itself,
+ * and microvolts by which its signal moves every ten seconds from then on. Prints one line per beat: sample label.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +46,19 @@ static void set_forward(int64_t seconds, int32_t counted)
     count_on(qrs, counted);
 }
 
+/* Move the detector's signal by what steps across months of short gaps, which it leaves out, may add up to. */
+static void move(int32_t offset_uv)
+{
+    ecgfed_qrs *qrs = &state.qrs;
+    for (int32_t i = 0; i < qrs->count - qrs->signal_start; i++) {
+        qrs->signal[i] = (int32_t)((uint32_t)qrs->signal[i] + (uint32_t)offset_uv);
+    }
+    for (int32_t i = 0; i < 3; i++) {
+        qrs->out[i] = (int32_t)((uint32_t)qrs->out[i] + (uint32_t)offset_uv);
+    }
+    qrs->last_out = (int32_t)((uint32_t)qrs->last_out + (uint32_t)offset_uv);
+}
+
 int main(int count, char **args)
 {
     const long first = count > 3 ? atol(args[1]) : 0;
@@ -53,6 +67,9 @@ int main(int count, char **args)
     for (long i = 0; fread(&mv, sizeof mv, 1, stdin) == 1; i++) {
         if (count > 3 && i == first) {
             set_forward(atoll(args[2]), (int32_t)atol(args[3]));
+        }
+        if (count > 4 && i > first && i % 3600 == 0) {
+            move((int32_t)atol(args[4]));
         }
         ecgfed_push(&state, &mv, 1);
     }

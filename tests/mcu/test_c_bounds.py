@@ -34,8 +34,7 @@ def call_graph(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple
     for name in SOURCES:
         command = [tool("arm-none-eabi-gcc"), *STRICT, *CORTEX_M4, "-fno-inline", "-fcallgraph-info=su"]
         subprocess.run([*command, "-c", "-o", folder / f"{name}.o", sources / name], check=True, cwd=folder)
-        (file,) = folder.glob(f"*{name.removesuffix('.c')}.ci") if name != "ecgfed.c" else [folder / "ecgfed.c.ci"]
-        text = file.read_text("utf-8")
+        text = (folder / f"{name}.ci").read_text("utf-8")
         for title, label in re.findall(r'node: \{ title: "([^"]+)" label: "([^"]*)"', text):
             if used := re.search(r"(\d+) bytes \((\w+)\)", label):
                 assert used[2] == "static", label

@@ -280,5 +280,5 @@ def test_numbers_are_read_back() -> None:
 def test_ci_has_every_tool() -> None:
     if not os.environ.get("ECGFED_MCU"):
         pytest.skip("ECGFED_MCU is not set: the tools of 'make mcu' need not be here")
-    for name in ("gcc", "clang", "make", "arm-none-eabi-gcc", "qemu-system-arm"):
+    for name in ("gcc", "clang", "make", "arm-none-eabi-gcc", "qemu-system-arm", "cmake", "cppcheck"):
         tool(name)

@@ -31,7 +31,7 @@ static ecgfed_qrs_caller caller_of(ecgfed_state *state)
 
 void ecgfed_init(ecgfed_state *state, ecgfed_on_beat beat, void *user)
 {
-    memset(state, 0, sizeof *state);
+    (void)memset(state, 0, sizeof *state);
     ecgfed_flat_begin(&state->flat);
     state->on_beat = beat;
     state->user = user;
@@ -144,7 +144,7 @@ static void cut_window(const ecgfed_state *state, int64_t peak, ecgfed_beat *bea
 
 static float median_of_intervals(const ecgfed_state *state)
 {
-    float sorted[ECGFED_RR_HISTORY];
+    float sorted[ECGFED_RR_HISTORY] = {0};
     const int32_t count = state->intervals < ECGFED_RR_HISTORY ? state->intervals : ECGFED_RR_HISTORY;
     for (int32_t i = 0; i < count; i++) {
         const float value = state->interval[i];
@@ -160,7 +160,7 @@ static float median_of_intervals(const ecgfed_state *state)
 /* Leave a beat without class, for a reason. */
 static void unclassify(ecgfed_beat *beat, int32_t reason)
 {
-    memset(beat->probabilities, 0, sizeof beat->probabilities);
+    (void)memset(beat->probabilities, 0, sizeof beat->probabilities);
     beat->label = ECGFED_UNCLASSIFIED;
     beat->probability = 0.0f;
     beat->unclassified = reason;
@@ -256,7 +256,7 @@ static void on_peak(void *user, int64_t peak)
 {
     ecgfed_state *state = user;
     ecgfed_beat *beat = state->pending + (state->beats ? 1 : 0);
-    memset(beat, 0, sizeof *beat);
+    (void)memset(beat, 0, sizeof *beat);
     peak += state->detected_from;
     beat->sample = state->begin + peak;
     cut_window(state, peak, beat);
@@ -278,7 +278,7 @@ static void store_sample(ecgfed_state *state, int32_t uv, int32_t mark)
 {
     if (state->ring_count == ECGFED_RING) {
         const int32_t past = ECGFED_RING - ECGFED_RING_KEEP;
-        memmove(state->ring, state->ring + past, ECGFED_RING_KEEP * sizeof *state->ring);
+        (void)memmove(state->ring, state->ring + past, ECGFED_RING_KEEP * sizeof *state->ring);
         state->ring_start += past;
         state->ring_count -= past;
     }
@@ -337,7 +337,7 @@ static void bridge(ecgfed_state *state, int32_t uv)
 
 static void take_missing(ecgfed_state *state)
 {
-    ecgfed_is_flat(&state->flat, 0, 1);
+    (void)ecgfed_is_flat(&state->flat, 0, 1);
     state->sample_count++;
     state->counters.samples++;
     state->counters.missing++;

@@ -28,11 +28,11 @@ static int8_t quantised(float value, float scale, int32_t zero)
 static void read_by(const ecgfed_layer *layer, const float *in, int32_t steps, int8_t *bytes)
 {
     const int32_t pad = layer->kernel / 2 * layer->in, count = steps * layer->in;
-    memset(bytes, (int)layer->input_zero, (size_t)pad);
+    (void)memset(bytes, (int)layer->input_zero, (size_t)pad);
     for (int32_t i = 0; i < count; i++) {
         bytes[pad + i] = quantised(in[i], layer->input_scale, layer->input_zero);
     }
-    memset(bytes + pad + count, (int)layer->input_zero, (size_t)pad);
+    (void)memset(bytes + pad + count, (int)layer->input_zero, (size_t)pad);
 }
 
 /* Dot products of two rows of weights with the same input, which is loaded once for both. */

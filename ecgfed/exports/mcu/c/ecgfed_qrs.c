@@ -74,8 +74,10 @@ static void end_flat_part(ecgfed_flat_line *line)
     line->high[line->part] = line->part_high;
     line->part = (line->part + 1) % ECGFED_FLAT_PARTS;
     line->in_part = 0;
-    line->lowest = line->part_low = NO_SAMPLE_UV;
-    line->highest = line->part_high = -NO_SAMPLE_UV;
+    line->lowest = NO_SAMPLE_UV;
+    line->part_low = NO_SAMPLE_UV;
+    line->highest = -NO_SAMPLE_UV;
+    line->part_high = -NO_SAMPLE_UV;
     for (int32_t i = 0; i < ECGFED_FLAT_PARTS; i++) {
         line->lowest = lesser(line->lowest, line->low[i]);
         line->highest = larger(line->highest, line->high[i]);
@@ -99,7 +101,7 @@ int32_t ecgfed_is_flat(ecgfed_flat_line *line, int32_t uv, int32_t missing)
 
 void ecgfed_qrs_begin(ecgfed_qrs *qrs)
 {
-    memset(qrs, 0, sizeof *qrs);
+    (void)memset(qrs, 0, sizeof *qrs);
     qrs->next_due = 7;
     qrs->was_missing = 1;
     qrs->reported = -1;
@@ -383,7 +385,7 @@ static int32_t is_strong(ecgfed_qrs *qrs, const ecgfed_candidate *beat, ecgfed_q
     if (beat->ratio[1] < WEAK_RATIO) {
         float minimum = 0.0f;
         if (known) {
-            memcpy(work->sorted, qrs->size, (size_t)known * sizeof *qrs->size);
+            (void)memcpy(work->sorted, qrs->size, (size_t)known * sizeof *qrs->size);
             sort(work->sorted, known);
             minimum = WEAK_SHARE * work->sorted[known / 4];
         }
@@ -460,7 +462,7 @@ static void forget_signal(ecgfed_qrs *qrs)
     const int32_t keep = (qrs->blocks + 1) * ECGFED_BLOCK - 763;
     const int32_t past = keep - qrs->signal_start;
     if (past > 0) {
-        memmove(qrs->signal, qrs->signal + past, (size_t)(qrs->count - keep) * sizeof *qrs->signal);
+        (void)memmove(qrs->signal, qrs->signal + past, (size_t)(qrs->count - keep) * sizeof *qrs->signal);
         qrs->signal_start = keep;
     }
 }

@@ -130,7 +130,7 @@ int32_t ecgfed_without_signal(const ecgfed_surroundings *around, const float *wi
     const int32_t qrs = ECGFED_R_INDEX - QRS_BEFORE, qrs_stop = ECGFED_R_INDEX + QRS_AFTER;
     lost_samples window;
     int32_t long_rail;
-    memset(&window, 0, sizeof window);
+    (void)memset(&window, 0, sizeof window);
     mark_missing(around, &window);
     long_rail = mark_saturated(around, first, stop, &window);
     mark_flat(around, first, stop, &window);

@@ -56,7 +56,15 @@ def run_in_qemu(files: Sequence[Path], out: Path, *flags: str) -> str:
     """Link files for a Cortex-M4 with the board of ``qemu``, and run the program there; return what it prints."""
     compiler, emulator, board = tool("arm-none-eabi-gcc"), tool("qemu-system-arm"), HERE / "qemu"
     strict = [one for one in STRICT if one != "-pedantic"]  # the board's assembler is no ISO C
-    link = ["-nostartfiles", f"-T{board / 'link.ld'}", "-ffunction-sections", "-Wl,--gc-sections", "-lm", "-lc", "-lgcc"]
+    link = [
+        "-nostartfiles",
+        f"-T{board / 'link.ld'}",
+        "-ffunction-sections",
+        "-Wl,--gc-sections",
+        "-lm",
+        "-lc",
+        "-lgcc",
+    ]
     subprocess.run([compiler, *strict, *CORTEX_M4, *flags, "-o", out, *files, *link], check=True)
     machine = ["-M", "mps2-an386", "-icount", "shift=0", "-nographic"]
     command = [emulator, *machine, "-semihosting-config", "enable=on,target=native", "-kernel", str(out)]

@@ -39,6 +39,8 @@ STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off")
 CORTEX_M4 = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
 TESTS = common.ROOT / "tests" / "mcu"
 FS_HZ = 360.0
+#: The limit of MIT-BIH's converter, mV: 2047 of 2048 steps of 1/200 mV about 1024.
+RAIL_MV = 5.115
 #: Instructions in a tick of the board's clock under -icount shift=0.
 TICK = 40
 
@@ -58,14 +60,17 @@ def lead_of(record: Path, leads: tuple[str, ...]) -> NDArray[np.float64] | None:
 
 
 def beats_in_c(folder: Path, signal_mv: NDArray[np.float64], work: Path) -> tuple[NDArray[np.float64], float]:
-    """Return what the sources say and CPU seconds; a row a beat: sample, label, probability, uncertain, far, padded, unclassified."""
+    """Return what the sources say, and CPU seconds.
+
+    A row a beat: sample, label, probability, uncertain, far, padded, unclassified.
+    """
     program, file = folder.parent / f"{folder.name}-driver", work / "signal.f32"
     if not program.exists():
         files = [TESTS / "driver.c", *(folder / name for name in SOURCES)]
         said_by("gcc", *STRICT, "-O2", f"-I{folder}", "-o", program, *files, "-lm")
     signal_mv.astype(np.float32).tofile(file)
     before = os.times().children_user
-    *lines, _, _ = said_by(program, file, 360).splitlines()
+    *lines, _, _ = said_by(program, file, 360, 0, 0, RAIL_MV).splitlines()
     elapsed = os.times().children_user - before
     return np.array([line.split() for line in lines], np.float64).reshape(len(lines), 7), elapsed
 

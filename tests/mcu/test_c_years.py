@@ -1,4 +1,4 @@
-"""C sources that run for years: counters at their overflows, 400 days, numbers that stay small, and counts of it all."""
+"""C sources that run for years: counters at their overflows, 400 days, numbers that stay small, the counter block."""
 
 import struct
 from pathlib import Path
@@ -59,9 +59,7 @@ def test_a_stretch_of_any_length_goes_on(long: Path, two_minutes: NDArray[np.flo
     later_than(long, two_minutes, seconds - (0 if seconds % DAY_S == 0 else 45), 0)
 
 
-def later_than(
-    long: Path, signal_mv: NDArray[np.float64], seconds: int, counted: int, offset_uv: int = 0
-) -> None:
+def later_than(long: Path, signal_mv: NDArray[np.float64], seconds: int, counted: int, offset_uv: int = 0) -> None:
     """Check that a stretch that seems longer by so many seconds from second 30 on has the same beats."""
     whole, later = (lines_of(long, signal_mv, *more) for more in ((), (30 * 360, seconds, counted, offset_uv)))
     assert [label for _, label in later] == [label for _, label in whole]
@@ -102,9 +100,7 @@ def test_no_number_of_32_bits_grows_with_time(sources: Path, tmp_path: Path, two
 
 
 @pytest.mark.parametrize("offset_uv", [6_000_000, -6_000_000, 3_000])
-def test_steps_that_gaps_leave_out_do_not_add_up(
-    long: Path, two_minutes: NDArray[np.float64], offset_uv: int
-) -> None:
+def test_steps_that_gaps_leave_out_do_not_add_up(long: Path, two_minutes: NDArray[np.float64], offset_uv: int) -> None:
     """Sums of 151 samples run over int32 beyond 14.2 V; here 6 V more come every 10 s."""
     later_than(long, two_minutes, 400 * DAY_S, 0, offset_uv)
 

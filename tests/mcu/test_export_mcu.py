@@ -81,7 +81,9 @@ def test_a_recording_in_flash_is_printed_beat_by_beat(sources: Path, tmp_path: P
     files = [sources / "example_flash.c", *(sources / name for name in SOURCES)]
     printed = run_in_qemu([board / "board.c", *files], tmp_path / "flash.elf", include, f"-I{board}")
     host = tmp_path / "board.c"
-    host.write_text('#include <stdio.h>\nvoid print(const char *text);\nvoid print(const char *text) { fputs(text, stdout); }\n')
+    host.write_text(
+        "#include <stdio.h>\nvoid print(const char *text);\nvoid print(const char *text) { fputs(text, stdout); }\n"
+    )
     command = [tool("gcc"), *STRICT, include, "-o", tmp_path / "flash", host, *files, "-lm"]
     subprocess.run(command, check=True)
     here = subprocess.run([tmp_path / "flash"], capture_output=True, text=True, check=True).stdout

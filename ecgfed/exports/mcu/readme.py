@@ -38,8 +38,11 @@ these very files. Never compile with `-ffast-math`.
 - More than 14 missing samples in a row end a stretch: the filter, the levels and the windows begin anew after it.
 - One state serves one recording at a time. A push that answers a beat takes the longest, millions of instructions:
   push from a task, not from the interrupt that reads the samples.
-- Another inference than the int8 one here (TensorFlow Lite Micro, say) is plugged in by `ecgfed_set_inference`. Where
-  its logits are not finite, a beat's label is `ECGFED_UNCLASSIFIED` and the beat is uncertain.
+- Another inference than the int8 one here (TensorFlow Lite Micro, say) is plugged in by `ecgfed_set_inference`.
+- A beat whose logits are not finite, or whose window shows nothing of the heart, has the label `ECGFED_UNCLASSIFIED`
+  and is uncertain; `unclassified` says why. Tell the limits of your converter by `ecgfed_set_rails`.
+- `state.counters` has the counts of the recording; `ecgfed_counters_write` writes them as bytes for a phone.
+- MISRA.md lists deviations from MISRA C:2012.
 """
 
 

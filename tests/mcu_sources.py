@@ -186,6 +186,7 @@ def same_as_python(
         assert (found.label == said.label)[classified].mean() >= 0.995
         assert np.abs(found.probabilities - said.probability)[classified].max() < 0.05
     if len(peaks):
-        assert (found.unclassified == np.where(windows.no_signal, 2, 0)).mean() >= 0.995
+        whole = ~found.padded  # beside a gap C has no samples, which Python bridges
+        assert (found.unclassified == np.where(windows.no_signal, 2, 0))[whole].all()
         assert (found.uncertain == said.low_confidence).mean() >= 0.98
     return said

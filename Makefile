@@ -11,7 +11,7 @@
 # make flower   an environment in .venv-flower with Flower, for `ecgfed federate` and its tests
 # make haproxy  HAProxy (as root), which stands before the server of `ecgfed federate`
 # make docs   the site of docs/ in build/site, strictly: a broken link fails; its packages are in .venv-docs
-# make mcu   gcc, clang, the cross compiler for ARM, QEMU and libsodium (as root), for the tests of the C sources
+# make mcu   gcc, clang, the cross compiler for ARM, QEMU, libsodium, CMake and cppcheck (as root), for the C sources
 # make audit   the known vulnerabilities of what is installed
 PYTHON ?= python3
 VENV ?= .venv
@@ -175,6 +175,8 @@ mcu:
 		command -v arm-none-eabi-gcc >/dev/null || missing="$$missing gcc-arm-none-eabi libnewlib-arm-none-eabi"; \
 		command -v qemu-system-arm >/dev/null || missing="$$missing qemu-system-arm"; \
 		[ -e /usr/include/sodium.h ] || missing="$$missing libsodium-dev"; \
+		command -v cmake >/dev/null || missing="$$missing cmake"; \
+		command -v cppcheck >/dev/null || missing="$$missing cppcheck"; \
 		if [ -n "$$missing" ]; then \
 			[ "$$(id -u)" = 0 ] || { echo "mcu: install $$missing first" >&2; exit 2; }; \
 			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \

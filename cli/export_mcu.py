@@ -44,7 +44,9 @@ def show_package(package: "McuExport", out: Path, output: Output) -> None:
     def print_text() -> None:
         classes = count_of(len(model.classes), "class")
         note(f"{model.metadata['model'].capitalize()}: {classes}, {model.multiplications:,} multiplications a beat.")
-        note(f"Wrote {out} in {output.seconds}. Next: make -C {shlex.quote(str(out))} test")
+        is_folder = out.is_dir()
+        action = f"make -C {shlex.quote(str(out))} test" if is_folder else "install it in Arduino, PlatformIO or Zephyr"
+        note(f"Wrote {out} in {output.seconds}. Next: {action}")
 
     value = {"folder": str(out), "files": list(package.files), "about": dict(model.metadata)}
     output.show({**value, "classes": list(model.classes), "multiplications": model.multiplications}, print_text)

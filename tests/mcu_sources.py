@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +19,15 @@ from ecgfed.exports.device.predictions import Predictions
 
 HERE = Path(__file__).parent / "mcu"
 #: What the sources have to stand.
-STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffp-contract=off")
+STRICT = (
+    *("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffp-contract=off"),
+    *("-Wconversion", "-Wsign-conversion", "-Wdouble-promotion"),
+)
 SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-SOURCES = ("ecgfed.c", "ecgfed_qrs.c", "ecgfed_qrs_net.c", "ecgfed_net.c", "ecgfed_rate.c")
+SOURCES = (
+    *("ecgfed.c", "ecgfed_counters.c", "ecgfed_signal.c"),
+    *("ecgfed_qrs.c", "ecgfed_qrs_net.c", "ecgfed_net.c", "ecgfed_rate.c"),
+)
 CORTEX_M4 = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16", "-Os")
 
 
@@ -45,6 +52,35 @@ def build(folder: Path, out: Path, compiler: str, *more: str, main: Path | None 
     return out
 
 
+def run_in_qemu(files: Sequence[Path], out: Path, *flags: str) -> str:
+    """Link files for a Cortex-M4 with the board of ``qemu``, and run the program there; return what it prints."""
+    compiler, emulator, board = tool("arm-none-eabi-gcc"), tool("qemu-system-arm"), HERE / "qemu"
+    strict = [one for one in STRICT if one != "-pedantic"]  # the board's assembler is no ISO C
+    link = [
+        "-nostartfiles",
+        f"-T{board / 'link.ld'}",
+        "-ffunction-sections",
+        "-Wl,--gc-sections",
+        "-lm",
+        "-lc",
+        "-lgcc",
+    ]
+    subprocess.run([compiler, *strict, *CORTEX_M4, *flags, "-o", out, *files, *link], check=True)
+    machine = ["-M", "mps2-an386", "-icount", "shift=0", "-nographic"]
+    command = [emulator, *machine, "-semihosting-config", "enable=on,target=native", "-kernel", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[:4000] + done.stdout[:4000]
+    return done.stderr + done.stdout
+
+
+def lines_of(program: Path, signal_mv: NDArray[np.floating], *arguments: object) -> list[list[str]]:
+    """Run a program on a signal (samples,) in mV; the words of each line that it prints."""
+    command = [str(program), *map(str, arguments)]
+    done = subprocess.run(command, input=signal_mv.astype(np.float32).tobytes(), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()[:4000]
+    return [line.split() for line in done.stdout.decode().splitlines()]
+
+
 @dataclass(frozen=True, eq=False)
 class Beats:
     """What the C sources said of a recording, beat by beat; rows as the driver prints them."""
@@ -55,6 +91,7 @@ class Beats:
     uncertain: NDArray[np.bool_]
     far: NDArray[np.bool_]
     padded: NDArray[np.bool_]
+    unclassified: NDArray[np.int64]
     probabilities: NDArray[np.float64]
     rr_s: NDArray[np.float64]
     window_mv: NDArray[np.float64]
@@ -63,23 +100,33 @@ class Beats:
 
 
 def run_c(
-    program: Path, signal_mv: NDArray[np.floating], folder: Path, *, chunk: int = 360, full: bool = True, first: int = 0
+    program: Path,
+    signal_mv: NDArray[np.floating],
+    folder: Path,
+    *,
+    chunk: int = 360,
+    full: bool = True,
+    first: int = 0,
+    rail_mv: float = 0.0,
 ) -> Beats:
-    """Run the driver on a signal (samples,) in mV; ``first`` missing samples come before it."""
+    """Run the driver on a signal (samples,) in mV; ``first`` missing samples come before it.
+
+    ``rail_mv`` is the converter's limit in mV, 0 for none.
+    """
     file = folder / "signal.f32"
     np.asarray(signal_mv, np.float32).tofile(file)
-    command = [str(program), str(file), str(chunk), str(int(full)), str(first)]
+    command = [str(program), str(file), str(chunk), str(int(full)), str(first), str(rail_mv)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:4000]
     *lines, classes, _ = done.stdout.splitlines()
     names = tuple(classes.split(" ")[1:])
     count = len(names)
-    columns = 6 + (count + 4 + 256 if full else 0)
+    columns = 7 + (count + 4 + 256 if full else 0)
     rows = np.array([line.split() for line in lines], np.float64).reshape(len(lines), columns)
     flags = rows[:, 3:6] != 0
-    parts = np.split(rows[:, 6:], [count, count + 4], axis=1) if full else [np.empty((len(rows), 0))] * 3
-    whole = rows[:, :2].astype(np.int64)
-    return Beats(whole[:, 0], whole[:, 1], rows[:, 2], *flags.T, *parts, names, done.stdout)
+    parts = np.split(rows[:, 7:], [count, count + 4], axis=1) if full else [np.empty((len(rows), 0))] * 3
+    whole = rows[:, [0, 1, 6]].astype(np.int64)
+    return Beats(whole[:, 0], whole[:, 1], rows[:, 2], *flags.T, whole[:, 2], *parts, names, done.stdout)
 
 
 def stretches(signal_mv: NDArray[np.floating]) -> list[tuple[int, int]]:
@@ -115,7 +162,8 @@ def windows_of(signal_mv: NDArray[np.floating], peaks: NDArray[np.int64]) -> Win
             parts.append(windows_around(signal_mv[start:stop], 360.0, inside - start, rr_version=1))
     window = np.concatenate([part.window_mv for part in parts]) if parts else np.empty((0, 1, 256), np.float32)
     flags = np.concatenate([part.flags for part in parts]) if parts else np.empty(0, np.uint8)
-    return Windows(window, rr_features(peaks / 360.0), flags)
+    no_signal = np.concatenate([part.no_signal for part in parts]) if parts else np.empty(0, np.bool_)
+    return Windows(window, rr_features(peaks / 360.0), flags, no_signal)
 
 
 def same_as_python(
@@ -132,8 +180,13 @@ def same_as_python(
     np.testing.assert_allclose(found.rr_s, windows.rr_s, rtol=0, atol=2e-6)
     assert (found.padded == (windows.flags & 1).astype(bool)).all()
     said = classifier.classify(windows)
+    classified = found.unclassified == 0
+    assert (found.label[~classified] == len(classifier.classes)).all()
+    if classified.any():
+        assert (found.label == said.label)[classified].mean() >= 0.995
+        assert np.abs(found.probabilities - said.probability)[classified].max() < 0.05
     if len(peaks):
-        assert (found.label == said.label).mean() >= 0.995
-        assert np.abs(found.probabilities - said.probability).max() < 0.05
+        whole = ~found.padded  # beside a gap C has no samples, which Python bridges
+        assert (found.unclassified == np.where(windows.no_signal, 2, 0))[whole].all()
         assert (found.uncertain == said.low_confidence).mean() >= 0.98
     return said

@@ -2,8 +2,8 @@
 
     python benchmarks/cifar/ablation.py --source CIFAR --work DIR [--only NAME ...]
 
-The protocol of ``run.py`` (20 clients, Dir(0.3), 10,000 images, 12 passes, lr 0.01), one seed, with one change in
-each row; FedAvg's local models stand beside it with the same change. The paper trains on 50,000 images for 200 rounds of
+The protocol of ``run.py`` (20 clients, Dir(0.3), 10,000 images, 12 passes, lr 0.01), one seed, with one change
+in each row; FedAvg's local models have the same change. The paper trains on 50,000 images for 200 rounds of
 five local epochs with lr 0.1 (docs/reproduce.md). Every finished run is in ``ablation-runs.json`` beside this file.
 """
 

@@ -28,13 +28,19 @@ from ecgfed.domain.beats.blocks import windows_around
 from ecgfed.domain.record.reader import read_recording
 from ecgfed.domain.signal.qrs import detect_qrs
 from ecgfed.exports.device.bundle import Bundle
+from ecgfed.exports.device.predictions import Predictions
 from ecgfed.tasks.export_mcu import McuExport, export_mcu
 
-SOURCES = ("ecgfed.c", "ecgfed_qrs.c", "ecgfed_qrs_net.c", "ecgfed_net.c", "ecgfed_rate.c")
+SOURCES = (
+    *("ecgfed.c", "ecgfed_counters.c", "ecgfed_signal.c"),
+    *("ecgfed_qrs.c", "ecgfed_qrs_net.c", "ecgfed_net.c", "ecgfed_rate.c"),
+)
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off")
 CORTEX_M4 = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
 TESTS = common.ROOT / "tests" / "mcu"
 FS_HZ = 360.0
+#: The limit of MIT-BIH's converter, mV: 2047 of 2048 steps of 1/200 mV about 1024.
+RAIL_MV = 5.115
 #: Instructions in a tick of the board's clock under -icount shift=0.
 TICK = 40
 
@@ -54,16 +60,19 @@ def lead_of(record: Path, leads: tuple[str, ...]) -> NDArray[np.float64] | None:
 
 
 def beats_in_c(folder: Path, signal_mv: NDArray[np.float64], work: Path) -> tuple[NDArray[np.float64], float]:
-    """Return what the sources say and CPU seconds; a row a beat: sample, label, probability, uncertain, far, padded."""
+    """Return what the sources say, and CPU seconds.
+
+    A row a beat: sample, label, probability, uncertain, far, padded, unclassified.
+    """
     program, file = folder.parent / f"{folder.name}-driver", work / "signal.f32"
     if not program.exists():
         files = [TESTS / "driver.c", *(folder / name for name in SOURCES)]
         said_by("gcc", *STRICT, "-O2", f"-I{folder}", "-o", program, *files, "-lm")
     signal_mv.astype(np.float32).tofile(file)
     before = os.times().children_user
-    *lines, _, _ = said_by(program, file, 360).splitlines()
+    *lines, _, _ = said_by(program, file, 360, 0, 0, RAIL_MV).splitlines()
     elapsed = os.times().children_user - before
-    return np.array([line.split() for line in lines], np.float64).reshape(len(lines), 6), elapsed
+    return np.array([line.split() for line in lines], np.float64).reshape(len(lines), 7), elapsed
 
 
 def compared(bundle: Bundle, patient: str | None, folder: Path, record: Path, work: Path) -> dict[str, Any] | None:
@@ -82,12 +91,17 @@ def compared(bundle: Bundle, patient: str | None, folder: Path, record: Path, wo
         float32 = bundle.classifier(patient).classify(windows)
         label = found[:, 1].astype(np.int64)
         result |= {
-            "other_labels": int((label != int8.label).sum()),
-            "other_labels_than_float": int((label != float32.label).sum()),
+            "other_labels": int((label != _labels(int8)).sum()),
+            "other_labels_than_float": int((label != _labels(float32)).sum()),
             "other_uncertain": int(((found[:, 3] != 0) != int8.low_confidence).sum()),
-            "largest_difference": float(np.abs(found[:, 2] - int8.probability.max(1)).max(initial=0)),
+            "largest_difference": float(np.abs(found[:, 2] - int8.probability.max(1))[int8.classified].max(initial=0)),
         }
     return result
+
+
+def _labels(predictions: Predictions) -> NDArray[np.int64]:
+    """Return class numbers (beats,); one past the last class for a beat without class, as in C."""
+    return np.where(predictions.classified, predictions.label, len(predictions.classes))
 
 
 def on_a_cortex_m4(folder: Path, optimise: str, work: Path) -> dict[str, Any]:

@@ -41,9 +41,9 @@ class McuExport:
     """Result of an export as C sources.
 
     Attributes:
-        path: the folder of C sources.
+        path: the folder of C sources, or the zip file of a library.
         model: the exported model.
-        files: sorted names of the files in the folder.
+        files: sorted names of the files in the folder, or paths in the zip file.
     """
 
     path: Path
@@ -77,7 +77,7 @@ def export_mcu(
 
     Args:
         run: a run or its folder.
-        out: the folder to make.
+        out: the folder to make, or a library for Arduino, PlatformIO and Zephyr if the name ends in ``.zip``.
         patient: id of the patient in the cohort; None for the global model.
         cohort: the run's cohort, if it was moved.
         personal: as in ``export``.
@@ -116,8 +116,8 @@ def export_mcu(
         )
         golden = make_golden(classifier)
         image = image_of(model, golden, bundle.manifest[DIGEST], patient)
-        write_mcu(Path(out), model, golden, image, fs_hz=fs_hz, overwrite=overwrite)
-    return McuExport(Path(out), model, tuple(sorted(path.name for path in Path(out).iterdir())))
+        names = write_mcu(Path(out), model, golden, image, fs_hz=fs_hz, overwrite=overwrite)
+    return McuExport(Path(out), model, names)
 
 
 def _check_options(personal: str | type | None, patient: str | None, accuracy: float, int8_loss: float | None) -> None:

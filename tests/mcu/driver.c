@@ -1,6 +1,6 @@
 /* Feed float32 millivolts from a file to the C sources in chunks of a given length; prints one line per beat:
- * sample label probability uncertain far padded, and with a third argument all probabilities, RR features and
- * window. The fourth argument is a number of missing samples to push first.
+ * sample label probability uncertain far padded unclassified, and with a third argument all probabilities, RR features
+ * and window. The fourth argument is a number of missing samples to push first, the fifth the converter's limit in mV.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@ static int full;
 static void on_beat(void *user, const ecgfed_beat *beat)
 {
     (void)user;
-    printf("%lld %d %.9g %d %d %d", (long long)beat->sample, (int)beat->label, (double)beat->probability,
-           (int)beat->uncertain, (int)beat->far, (int)beat->padded);
+    printf("%lld %d %.9g %d %d %d %d", (long long)beat->sample, (int)beat->label, (double)beat->probability,
+           (int)beat->uncertain, (int)beat->far, (int)beat->padded, (int)beat->unclassified);
     for (int i = 0; full && i < ecgfed_net.classes; i++) {
         printf(" %.9g", (double)beat->probabilities[i]);
     }
@@ -40,6 +40,9 @@ int main(int count, char **args)
     full = count > 3 && atoi(args[3]);
     ecgfed_init(&state, on_beat, NULL);
     ecgfed_rate_init(&rate, &state);
+    if (count > 5 && atof(args[5]) > 0.0) {
+        ecgfed_set_rails(&state, -(float)atof(args[5]), (float)atof(args[5]));
+    }
     for (long long i = 0; count > 4 && i < atoll(args[4]); i++) {
         ecgfed_push_uv(&state, 0, 1);
     }

@@ -1,5 +1,8 @@
-/* Prints the output of ecgfed_rate.c, one sample per line; replaces the rest of the sources. */
+/* Prints the output of ecgfed_rate.c, one sample per line, then the device's samples of the numbers in the arguments;
+ * replaces the rest of the sources.
+ */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "ecgfed_rate.h"
 
@@ -16,7 +19,7 @@ void ecgfed_finish(ecgfed_state *state)
     (void)state;
 }
 
-int main(void)
+int main(int arguments, char **args)
 {
     static ecgfed_rate rate;
     float mv[13];
@@ -26,6 +29,8 @@ int main(void)
         ecgfed_rate_push(&rate, mv, count);
     }
     ecgfed_rate_finish(&rate);
-    printf("%lld\n", (long long)ecgfed_rate_sample(36000000000LL));
+    for (int i = 1; i < arguments; i++) {
+        printf("%lld\n", (long long)ecgfed_rate_sample(atoll(args[i])));
+    }
     return 0;
 }

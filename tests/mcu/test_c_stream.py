@@ -53,7 +53,7 @@ def test_missing_samples_are_bridged_or_part_the_lead(
 def test_a_lead_at_the_rail_and_a_flat_one(program: Path, int8_classifier: Classifier, tmp_path: Path) -> None:
     signal_mv = a_minute()
     signal_mv[5000:7000], signal_mv[9000:9300], signal_mv[15000:] = 5.12, -5.12, 0.0
-    same_as_python(run_c(program, signal_mv, tmp_path), signal_mv, int8_classifier)
+    same_as_python(run_c(program, signal_mv, tmp_path, rail_mv=5.12), signal_mv, int8_classifier)
 
 
 @pytest.mark.parametrize("lead", [0, 1])

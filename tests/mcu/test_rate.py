@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mcu_sources import HERE, SANITIZED, STRICT, build, run_c, tool
+from mcu_sources import HERE, SANITIZED, STRICT, build, lines_of, run_c, tool
 from numpy.typing import NDArray
 from test_c_stream import a_minute
 
@@ -31,14 +31,26 @@ def through(
     sources: Path, folder: Path, fs_hz: int, signal_mv: NDArray[np.floating]
 ) -> tuple[NDArray[np.float64], int]:
     """Return what ``ecgfed_rate.c`` gives for a signal, and the device's sample of 36,000,000,000 at 360 Hz."""
+    *values, sample = np.array(lines_of(rate_program(sources, folder, fs_hz), signal_mv, 36_000_000_000)).ravel()
+    return np.array(values, np.float64), int(sample)
+
+
+def rate_program(sources: Path, folder: Path, fs_hz: int) -> Path:
+    """Return the program that runs ``ecgfed_rate.c`` alone."""
     made = at_rate(sources, folder, fs_hz)
     command = [tool("gcc"), *STRICT, *SANITIZED, f"-I{made}", "-o", made / "rate", HERE / "rate_main.c"]
     subprocess.run([*command, made / "ecgfed_rate.c", "-lm"], check=True)
-    said = subprocess.run(
-        [made / "rate"], input=signal_mv.astype(np.float32).tobytes(), capture_output=True, check=True
-    )
-    *values, sample = said.stdout.split()
-    return np.array(values, np.float64), int(sample)
+    return made / "rate"
+
+
+@pytest.mark.mcu
+@pytest.mark.parametrize("fs_hz", [125, 250, 500])
+def test_numbers_of_a_devices_samples_after_years(sources: Path, tmp_path: Path, fs_hz: int) -> None:
+    """``ecgfed_rate_sample`` beside Python's whole numbers, halves rounded up."""
+    days = 86_400 * 360
+    numbers = [0, 1, 2**31, 2**32 + 1, 400 * days + 7, 100_000 * days + 11]
+    found = [int(line[0]) for line in lines_of(rate_program(sources, tmp_path, fs_hz), np.empty(0), *numbers)]
+    assert found == [(2 * at * fs_hz + 360) // 720 for at in numbers]
 
 
 @pytest.mark.mcu

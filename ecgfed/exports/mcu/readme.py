@@ -40,8 +40,11 @@ these very files. Never compile with `-ffast-math`.
   push from a task, not from the interrupt that reads the samples.
 - A newer version of this model comes as a signed delta: `ecgfed_update.h`, `ecgfed_image.h`, docs/updates.md of ecgfed.
   `ecgfed_image.c` needs the golden sources; `ecgfed_update.c` is empty unless a library for signatures is named.
-- Another inference than the int8 one here (TensorFlow Lite Micro, say) is plugged in by `ecgfed_set_inference`. Where
-  its logits are not finite, a beat's label is `ECGFED_UNCLASSIFIED` and the beat is uncertain.
+- Another inference than the int8 one here (TensorFlow Lite Micro, say) is plugged in by `ecgfed_set_inference`.
+- A beat whose logits are not finite, or whose window shows nothing of the heart, has the label `ECGFED_UNCLASSIFIED`
+  and is uncertain; `unclassified` says why. Tell the limits of your converter by `ecgfed_set_rails`.
+- `state.counters` has the counts of the recording; `ecgfed_counters_write` writes them as bytes for a phone.
+- MISRA.md lists deviations from MISRA C:2012.
 """
 
 

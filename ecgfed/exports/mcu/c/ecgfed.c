@@ -1,9 +1,12 @@
 /* ecgfed: one lead as a stream: gaps, R peaks, windows, RR features, and the prediction for each beat. */
+#include "ecgfed_build.h"
+
 #include "ecgfed.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "ecgfed_signal.h"
 #include "ecgfed_taps.h"
 
 #define LIMIT_UV 1000000 /* values are clipped to 1000 mV */
@@ -28,10 +31,26 @@ static ecgfed_qrs_caller caller_of(ecgfed_state *state)
 
 void ecgfed_init(ecgfed_state *state, ecgfed_on_beat beat, void *user)
 {
-    memset(state, 0, sizeof *state);
+    (void)memset(state, 0, sizeof *state);
     ecgfed_flat_begin(&state->flat);
     state->on_beat = beat;
     state->user = user;
+    state->low_uv = -LIMIT_UV;
+    state->high_uv = LIMIT_UV;
+}
+
+/* Integer microvolts of finite millivolts, clipped. */
+static int32_t microvolts(float mv)
+{
+    return mv > 1000.0f ? LIMIT_UV : mv < -1000.0f ? -LIMIT_UV : (int32_t)lrintf(mv * 1000.0f);
+}
+
+void ecgfed_set_rails(ecgfed_state *state, float low_mv, float high_mv)
+{
+    if (low_mv < high_mv) { /* neither is NAN */
+        state->low_uv = microvolts(low_mv);
+        state->high_uv = microvolts(high_mv);
+    }
 }
 
 void ecgfed_set_inference(ecgfed_state *state, ecgfed_inference inference, void *user)
@@ -91,6 +110,20 @@ static float filtered_at_end(const ecgfed_state *state, int32_t index)
     return sum;
 }
 
+/* Return whether the window around an R peak shows nothing of the heart. */
+static int32_t without_signal(const ecgfed_state *state, int64_t peak, const float *window_mv)
+{
+    ecgfed_surroundings around;
+    around.ring = state->ring;
+    around.count = state->ring_count;
+    around.peak = (int32_t)(peak - state->ring_start);
+    around.gap_before = state->begin > 0;
+    around.gap_after = state->waiting > ECGFED_BRIDGE;
+    around.low_uv = state->low_uv;
+    around.high_uv = state->high_uv;
+    return ecgfed_without_signal(&around, window_mv);
+}
+
 /* Cut the window of a beat: 0 mV beyond the ends of the segment. */
 static void cut_window(const ecgfed_state *state, int64_t peak, ecgfed_beat *beat)
 {
@@ -111,7 +144,7 @@ static void cut_window(const ecgfed_state *state, int64_t peak, ecgfed_beat *bea
 
 static float median_of_intervals(const ecgfed_state *state)
 {
-    float sorted[ECGFED_RR_HISTORY];
+    float sorted[ECGFED_RR_HISTORY] = {0};
     const int32_t count = state->intervals < ECGFED_RR_HISTORY ? state->intervals : ECGFED_RR_HISTORY;
     for (int32_t i = 0; i < count; i++) {
         const float value = state->interval[i];
@@ -124,15 +157,22 @@ static float median_of_intervals(const ecgfed_state *state)
     return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2.0f;
 }
 
+/* Leave a beat without class, for a reason. */
+static void unclassify(ecgfed_beat *beat, int32_t reason)
+{
+    (void)memset(beat->probabilities, 0, sizeof beat->probabilities);
+    beat->label = ECGFED_UNCLASSIFIED;
+    beat->probability = 0.0f;
+    beat->unclassified = reason;
+}
+
 /* Compute the label and its probability; the logits are replaced by the probabilities. */
 static void classify(ecgfed_beat *beat)
 {
     float *probability = beat->probabilities, sum = 0.0f, highest;
     for (int32_t i = 0; i < ecgfed_net.classes; i++) {
         if (!is_finite(probability[i])) {
-            memset(probability, 0, sizeof beat->probabilities);
-            beat->label = ECGFED_UNCLASSIFIED;
-            beat->probability = 0.0f;
+            unclassify(beat, ECGFED_NO_LOGITS);
             return;
         }
     }
@@ -153,8 +193,24 @@ static void classify(ecgfed_beat *beat)
     beat->probability = probability[beat->label];
 }
 
-/* Classify and report a beat whose window and intervals are known. */
-static void predict(ecgfed_state *state, ecgfed_beat *beat)
+static void count(ecgfed_counters *counters, const ecgfed_beat *beat)
+{
+    counters->beats++;
+    counters->last_beat = (uint64_t)beat->sample;
+    counters->padded += beat->padded ? 1U : 0U;
+    if (beat->unclassified == ECGFED_NO_LOGITS) {
+        counters->no_logits++;
+    } else if (beat->unclassified == ECGFED_NO_SIGNAL) {
+        counters->no_signal++;
+    } else {
+        counters->label[beat->label]++;
+        counters->uncertain += beat->uncertain ? 1U : 0U;
+        counters->far += beat->far ? 1U : 0U;
+    }
+}
+
+/* Run the inference on a beat that shows a signal. */
+static void infer(ecgfed_state *state, ecgfed_beat *beat)
 {
     for (int32_t i = 0; i < ECGFED_MAX_CLASSES; i++) { /* an inference that writes too few leaves the rest NAN */
         beat->probabilities[i] = NAN;
@@ -165,9 +221,20 @@ static void predict(ecgfed_state *state, ecgfed_beat *beat)
         ecgfed_net_logits(&state->work.net, beat->window_mv, beat->rr_s, beat->probabilities);
     }
     classify(beat);
+}
+
+/* Classify and report a beat whose window and intervals are known. */
+static void predict(ecgfed_state *state, ecgfed_beat *beat)
+{
+    if (beat->unclassified) {
+        unclassify(beat, beat->unclassified);
+    } else {
+        infer(state, beat);
+    }
     beat->far = ecgfed_net_out_of_distribution(&state->work.net, beat->window_mv);
-    beat->uncertain = beat->far || beat->label == ECGFED_UNCLASSIFIED || beat->probability < ecgfed_net.threshold ||
+    beat->uncertain = beat->far || beat->unclassified || beat->probability < ecgfed_net.threshold ||
                       ecgfed_net.threshold >= 1.0f;
+    count(&state->counters, beat);
     state->on_beat(state->user, beat);
 }
 
@@ -189,10 +256,11 @@ static void on_peak(void *user, int64_t peak)
 {
     ecgfed_state *state = user;
     ecgfed_beat *beat = state->pending + (state->beats ? 1 : 0);
-    memset(beat, 0, sizeof *beat);
+    (void)memset(beat, 0, sizeof *beat);
     peak += state->detected_from;
     beat->sample = state->begin + peak;
     cut_window(state, peak, beat);
+    beat->unclassified = without_signal(state, peak, beat->window_mv) ? ECGFED_NO_SIGNAL : 0;
     if (state->beats) {
         const float interval = (float)(beat->sample - state->pending[0].sample) / (float)ECGFED_FS_HZ;
         complete(state, interval, 1);
@@ -210,7 +278,7 @@ static void store_sample(ecgfed_state *state, int32_t uv, int32_t mark)
 {
     if (state->ring_count == ECGFED_RING) {
         const int32_t past = ECGFED_RING - ECGFED_RING_KEEP;
-        memmove(state->ring, state->ring + past, ECGFED_RING_KEEP * sizeof *state->ring);
+        (void)memmove(state->ring, state->ring + past, ECGFED_RING_KEEP * sizeof *state->ring);
         state->ring_start += past;
         state->ring_count -= past;
     }
@@ -269,11 +337,14 @@ static void bridge(ecgfed_state *state, int32_t uv)
 
 static void take_missing(ecgfed_state *state)
 {
-    ecgfed_is_flat(&state->flat, 0, 1);
+    (void)ecgfed_is_flat(&state->flat, 0, 1);
     state->sample_count++;
+    state->counters.samples++;
+    state->counters.missing++;
     if (state->in_stretch) {
+        state->waiting++;
         detect(state, 0, 1);
-        if (++state->waiting > ECGFED_BRIDGE) {
+        if (state->waiting > ECGFED_BRIDGE) {
             end_stretch(state);
         }
     }
@@ -288,7 +359,11 @@ void ecgfed_push_uv(ecgfed_state *state, int32_t uv, int32_t missing)
     }
     uv = uv > LIMIT_UV ? LIMIT_UV : uv < -LIMIT_UV ? -LIMIT_UV : uv;
     flat = ecgfed_is_flat(&state->flat, uv, 0);
+    state->counters.samples++;
+    state->counters.saturated += uv <= state->low_uv || uv >= state->high_uv ? 1U : 0U;
+    state->counters.flat += flat ? 1U : 0U;
     if (!state->in_stretch) {
+        state->counters.stretches++;
         state->in_stretch = 1;
         state->begin = state->sample_count;
         state->ring_start = 0;
@@ -306,14 +381,8 @@ void ecgfed_push_uv(ecgfed_state *state, int32_t uv, int32_t missing)
 void ecgfed_push(ecgfed_state *state, const float *mv, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const float value = mv[i];
-        if (!is_finite(value)) {
-            ecgfed_push_uv(state, 0, 1);
-        } else if (value > 1000.0f || value < -1000.0f) {
-            ecgfed_push_uv(state, value > 0.0f ? LIMIT_UV : -LIMIT_UV, 0);
-        } else {
-            ecgfed_push_uv(state, (int32_t)lrintf(value * 1000.0f), 0);
-        }
+        const int32_t missing = !is_finite(mv[i]);
+        ecgfed_push_uv(state, missing ? 0 : microvolts(mv[i]), missing);
     }
 }
 

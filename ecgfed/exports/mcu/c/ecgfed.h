@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ecgfed_counters.h"
 #include "ecgfed_net.h"
 #include "ecgfed_qrs.h"
 
@@ -25,8 +26,11 @@ extern "C" {
 #define ECGFED_RING_KEEP 2560
 #define ECGFED_HALF_TAPS 720
 #define ECGFED_RR_HISTORY 10
-/* Label of a beat without finite logits; ecgfed_class_names has a name for it too. */
+/* Label of a beat without class; ecgfed_class_names has a name for it too. */
 #define ECGFED_UNCLASSIFIED ECGFED_MAX_CLASSES
+/* Why a beat has no class: a logit was not finite, or the window shows nothing of the heart (ecgfed_signal.h). */
+#define ECGFED_NO_LOGITS 1
+#define ECGFED_NO_SIGNAL 2
 
 /* A beat. */
 typedef struct {
@@ -36,6 +40,7 @@ typedef struct {
     int32_t uncertain;     /* 1 if low confidence: probability below the threshold, `far`, or unclassified */
     int32_t far;           /* 1 if out of distribution: unlike any training beat */
     int32_t padded;        /* 1 if the window extends past an end of the recording, or into a gap */
+    int32_t unclassified;  /* 0 if the beat has a class, otherwise ECGFED_NO_LOGITS or ECGFED_NO_SIGNAL */
     float window_mv[ECGFED_WINDOW];
     float rr_s[ECGFED_RR];      /* previous, next, median of the last ten (seconds), previous / median */
     float probabilities[ECGFED_MAX_CLASSES];
@@ -47,7 +52,7 @@ typedef void (*ecgfed_on_beat)(void *user, const ecgfed_beat *beat);
  * On failure it leaves `logits` unchanged or writes NAN; the beat is then unclassified. */
 typedef void (*ecgfed_inference)(void *user, const float *window_mv, const float *rr_s, float *logits);
 
-/* State of a recording, owned by the caller; its fields are private. */
+/* State of a recording, owned by the caller; its fields are private, except `counters`. */
 typedef struct {
     ecgfed_qrs qrs;
     union {
@@ -61,8 +66,9 @@ typedef struct {
     ecgfed_flat_line flat;
     int32_t detecting, unseen; /* whether the detector runs; missing or flat samples in a row not yet passed to it */
     int64_t detected_from;     /* sample of the segment at which the detector began */
-    int64_t sample_count, begin;/* samples pushed; first sample of the segment */
-    ecgfed_beat pending[2];       /* the beat that waits for the next R peak, and that next beat */
+    int64_t sample_count, begin; /* samples pushed; first sample of the segment */
+    int32_t low_uv, high_uv;   /* a sample at or beyond them is saturated */
+    ecgfed_beat pending[2];    /* the beat that waits for the next R peak, and that next beat */
     int32_t beats;             /* 0, 1, or 2 for two and more */
     float interval[ECGFED_RR_HISTORY];
     int32_t intervals;
@@ -70,12 +76,16 @@ typedef struct {
     void *user;
     ecgfed_inference inference;
     void *inference_user;
+    ecgfed_counters counters;  /* to be read at any time between two calls */
 } ecgfed_state;
 
 /* Begin a recording. */
 void ecgfed_init(ecgfed_state *state, ecgfed_on_beat on_beat, void *user);
 /* Use another inference with the same output instead of this int8 runtime: TensorFlow Lite Micro, for example. */
 void ecgfed_set_inference(ecgfed_state *state, ecgfed_inference inference, void *user);
+/* Set the limits of the converter in millivolt, at which samples are saturated; they are -1000 and 1000 at first, beyond
+ * which samples are clipped. */
+void ecgfed_set_rails(ecgfed_state *state, float low_mv, float high_mv);
 /* Process samples in millivolt, NAN (or infinite) if missing. */
 void ecgfed_push(ecgfed_state *state, const float *mv, size_t count);
 /* Process one sample in integer microvolts; `missing` is 1 if it was not recorded. */

@@ -1,4 +1,6 @@
 /* ecgfed: the self-test's recording, pushed in chunks of changing length. */
+#include "ecgfed_build.h"
+
 #include "ecgfed_golden.h"
 
 #include "golden.h"

@@ -1,4 +1,6 @@
 /* ecgfed: the int8 runtime of the beat's net. */
+#include "ecgfed_build.h"
+
 #include "ecgfed_net.h"
 
 #include <math.h>
@@ -26,11 +28,11 @@ static int8_t quantised(float value, float scale, int32_t zero)
 static void read_by(const ecgfed_layer *layer, const float *in, int32_t steps, int8_t *bytes)
 {
     const int32_t pad = layer->kernel / 2 * layer->in, count = steps * layer->in;
-    memset(bytes, (int)layer->input_zero, (size_t)pad);
+    (void)memset(bytes, (int)layer->input_zero, (size_t)pad);
     for (int32_t i = 0; i < count; i++) {
         bytes[pad + i] = quantised(in[i], layer->input_scale, layer->input_zero);
     }
-    memset(bytes + pad + count, (int)layer->input_zero, (size_t)pad);
+    (void)memset(bytes + pad + count, (int)layer->input_zero, (size_t)pad);
 }
 
 /* Dot products of two rows of weights with the same input, which is loaded once for both. */
@@ -127,8 +129,22 @@ static void normalise(const ecgfed_norm *norm, float *values, int32_t steps, int
     }
 }
 
-/* Subtract the mean of the window and divide by its standard deviation. */
-static void standardise(const float *window_mv, float *out)
+static int32_t is_finite(float value)
+{
+    return value - value == 0.0f;
+}
+
+static int32_t all_finite(const float *values, int32_t count)
+{
+    int32_t finite = 1;
+    for (int32_t i = 0; i < count; i++) {
+        finite = finite && is_finite(values[i]);
+    }
+    return finite;
+}
+
+/* Subtract the mean of the window and divide by its standard deviation; return whether both are finite. */
+static int32_t standardise(const float *window_mv, float *out)
 {
     float mean = 0.0f, power = 0.0f, factor;
     for (int32_t i = 0; i < ECGFED_WINDOW; i++) {
@@ -143,13 +159,16 @@ static void standardise(const float *window_mv, float *out)
     for (int32_t i = 0; i < ECGFED_WINDOW; i++) {
         out[i] *= factor;
     }
+    return is_finite(power);
 }
 
 int32_t ecgfed_net_out_of_distribution(ecgfed_net_work *work, const float *window_mv)
 {
     const ecgfed_model *net = &ecgfed_net;
     float *shape = work->second, nearest = 0.0f;
-    standardise(window_mv, work->second);
+    if (!standardise(window_mv, work->second)) {
+        return 1;
+    }
     for (int32_t i = 0; i < ECGFED_SHAPE_STEPS; i++) {
         const float *four = work->second + 4 * i;
         shape[i] = (four[0] + four[1] + four[2] + four[3]) / 4.0f;
@@ -220,7 +239,12 @@ void ecgfed_net_logits(ecgfed_net_work *work, const float *window_mv, const floa
     const int32_t stride = net->stem.stride, channels = net->block[1].conv1.out;
     int32_t steps = (ECGFED_WINDOW + stride - 1) / stride;
     float *features = work->second, *hidden_out = work->first;
-    standardise(window_mv, work->second);
+    if (!standardise(window_mv, work->second) || (net->rr && !all_finite(rr_s, ECGFED_RR))) {
+        for (int32_t i = 0; i < net->classes; i++) {
+            logits[i] = NAN;
+        }
+        return;
+    }
     read_by(&net->stem, work->second, ECGFED_WINDOW, work->bytes);
     run(&net->stem, work->bytes, steps, work->first);
     normalise(&net->stem_norm, work->first, steps, net->stem.out);

@@ -76,10 +76,11 @@ typedef struct {
     int8_t bytes[ECGFED_BYTES];
 } ecgfed_net_work;
 
-/* Whether a window (as below) is unlike any training beat; 0 if the model has no prototypes. */
+/* Whether a window (as below) is unlike any training beat; 0 if the model has no prototypes; 1 if a value is not finite. */
 int32_t ecgfed_net_out_of_distribution(ecgfed_net_work *work, const float *window_mv);
 
-/* Compute the logits (classes) of a window of 256 samples in millivolt, filtered but not normalised, and its RR features. */
+/* Compute the logits (classes) of a window of 256 samples in millivolt, filtered but not normalised, and its RR features;
+ * NAN if one of them is not finite. */
 void ecgfed_net_logits(ecgfed_net_work *work, const float *window_mv, const float *rr_s, float *logits);
 
 #ifdef __cplusplus

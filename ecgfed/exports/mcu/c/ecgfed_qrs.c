@@ -1,4 +1,6 @@
 /* ecgfed: the R peak detector's stream: 200 Hz signal, envelope, levels, candidates, decisions (ecgfed.domain.signal.qrs*). */
+#include "ecgfed_build.h"
+
 #include "ecgfed_qrs.h"
 
 #include <string.h>
@@ -24,6 +26,7 @@
 #define FLAT_UV 40             /* range of a flat line over three seconds */
 #define FLAT_PART 180          /* half a second at 360 Hz */
 #define NO_SAMPLE_UV 4000000   /* beyond all samples */
+#define OFFSET_UV 8000000      /* 151 times this, the longest sum, and less than 2^31 */
 /* Seconds after which 200 Hz samples are renumbered: a multiple of the length of the statistics, and longer than the
  * memory for candidates (12 s). */
 #ifndef ECGFED_RENUMBER
@@ -71,8 +74,10 @@ static void end_flat_part(ecgfed_flat_line *line)
     line->high[line->part] = line->part_high;
     line->part = (line->part + 1) % ECGFED_FLAT_PARTS;
     line->in_part = 0;
-    line->lowest = line->part_low = NO_SAMPLE_UV;
-    line->highest = line->part_high = -NO_SAMPLE_UV;
+    line->lowest = NO_SAMPLE_UV;
+    line->part_low = NO_SAMPLE_UV;
+    line->highest = -NO_SAMPLE_UV;
+    line->part_high = -NO_SAMPLE_UV;
     for (int32_t i = 0; i < ECGFED_FLAT_PARTS; i++) {
         line->lowest = lesser(line->lowest, line->low[i]);
         line->highest = larger(line->highest, line->high[i]);
@@ -96,7 +101,7 @@ int32_t ecgfed_is_flat(ecgfed_flat_line *line, int32_t uv, int32_t missing)
 
 void ecgfed_qrs_begin(ecgfed_qrs *qrs)
 {
-    memset(qrs, 0, sizeof *qrs);
+    (void)memset(qrs, 0, sizeof *qrs);
     qrs->next_due = 7;
     qrs->was_missing = 1;
     qrs->reported = -1;
@@ -380,7 +385,7 @@ static int32_t is_strong(ecgfed_qrs *qrs, const ecgfed_candidate *beat, ecgfed_q
     if (beat->ratio[1] < WEAK_RATIO) {
         float minimum = 0.0f;
         if (known) {
-            memcpy(work->sorted, qrs->size, (size_t)known * sizeof *qrs->size);
+            (void)memcpy(work->sorted, qrs->size, (size_t)known * sizeof *qrs->size);
             sort(work->sorted, known);
             minimum = WEAK_SHARE * work->sorted[known / 4];
         }
@@ -457,7 +462,7 @@ static void forget_signal(ecgfed_qrs *qrs)
     const int32_t keep = (qrs->blocks + 1) * ECGFED_BLOCK - 763;
     const int32_t past = keep - qrs->signal_start;
     if (past > 0) {
-        memmove(qrs->signal, qrs->signal + past, (size_t)(qrs->count - keep) * sizeof *qrs->signal);
+        (void)memmove(qrs->signal, qrs->signal + past, (size_t)(qrs->count - keep) * sizeof *qrs->signal);
         qrs->signal_start = keep;
     }
 }
@@ -472,10 +477,27 @@ static void renumber(ecgfed_qrs *qrs)
     qrs->measured -= seconds;
     qrs->blocks -= seconds;
     qrs->decided -= seconds;
-    qrs->open_at -= past;
+    qrs->open_at = larger(qrs->open_at - past, 0); /* of no use where the last beat is long ago */
     for (int32_t i = 0; i < qrs->candidates; i++) { /* an old one stays beyond the memory */
         qrs->candidate[i].at = larger(qrs->candidate[i].at - past, 0);
     }
+}
+
+/* Move the signal to 0 where removed steps have carried it far away: sums over it would run over. No difference between
+ * two samples changes. */
+static void recentre(ecgfed_qrs *qrs)
+{
+    const int32_t offset = qrs->last_out;
+    if (offset < OFFSET_UV && offset > -OFFSET_UV) {
+        return;
+    }
+    for (int32_t i = 0; i < qrs->count - qrs->signal_start; i++) {
+        qrs->signal[i] = minus(qrs->signal[i], offset);
+    }
+    for (int32_t i = 0; i < 3; i++) {
+        qrs->out[i] = minus(qrs->out[i], offset);
+    }
+    qrs->last_out = 0;
 }
 
 /* Sum / length, rounded to the nearest integer, halves to even. */
@@ -541,6 +563,7 @@ void ecgfed_qrs_push(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, int32_t u
             look(qrs, caller);
         }
         forget_signal(qrs);
+        recentre(qrs);
         if (qrs->blocks >= 2 * ECGFED_RENUMBER) {
             renumber(qrs);
         }

@@ -1,4 +1,6 @@
 /* ecgfed: features and the three small fixed-point networks of the R peak detector. */
+#include "ecgfed_build.h"
+
 #include "ecgfed_qrs_net.h"
 
 #include <math.h>
@@ -109,8 +111,8 @@ void ecgfed_first_look(ecgfed_candidate *candidate, int32_t in_block, const ecgf
         in[104 + i] = ecgfed_rounded(ecgfed_logarithm(reference / level_uv) / 2.0f);
     }
     in[109] = ecgfed_rounded(ecgfed_logarithm(reference / 100.0f) / 4.0f);
-    memcpy(candidate->form, in + 16, sizeof candidate->form);
-    memcpy(candidate->ratio, in + 104, sizeof candidate->ratio);
+    (void)memcpy(candidate->form, in + 16, sizeof candidate->form);
+    (void)memcpy(candidate->ratio, in + 104, sizeof candidate->ratio);
     candidate->score = three(in, 110, weights, bias, 56, 24, candidate->mixed, work);
 }
 
@@ -163,7 +165,7 @@ int32_t ecgfed_second_look(const ecgfed_candidate *all, int32_t count, int32_t w
     static const int32_t *const bias[3] = {ecgfed_qrs_around_bias, ecgfed_qrs_tie_bias, ecgfed_qrs_beat_bias};
     const ecgfed_candidate *current = all + which;
     int16_t *in = work->in, mixed[ECGFED_MIXED];
-    memset(in, 0, NEIGHBOURS * EACH * sizeof *in);
+    (void)memset(in, 0, NEIGHBOURS * EACH * sizeof *in);
     for (int32_t k = 0; k < NEIGHBOURS; k++) {
         const int32_t index = neighbour(all, count, which, k);
         const ecgfed_candidate *nearby = all + (index < 0 ? which : index);
@@ -181,8 +183,8 @@ int32_t ecgfed_second_look(const ecgfed_candidate *all, int32_t count, int32_t w
             ecgfed_rounded((float)product(nearby->form, current->form) / sqrtf(power(nearby) * power(current)));
     }
     in[NEIGHBOURS * EACH] = ecgfed_rounded(clipped_score(current->score));
-    memcpy(in + NEIGHBOURS * EACH + 1, current->ratio, sizeof current->ratio);
-    memcpy(in + NEIGHBOURS * EACH + 1 + ECGFED_LEVELS, current->mixed, sizeof current->mixed);
+    (void)memcpy(in + NEIGHBOURS * EACH + 1, current->ratio, sizeof current->ratio);
+    (void)memcpy(in + NEIGHBOURS * EACH + 1 + ECGFED_LEVELS, current->mixed, sizeof current->mixed);
     return three(in, NEIGHBOURS * EACH + 1 + ECGFED_LEVELS + ECGFED_MIXED, weights, bias, 64, 24, mixed, work);
 }
 

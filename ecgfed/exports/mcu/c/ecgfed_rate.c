@@ -1,4 +1,6 @@
 /* ecgfed: resampling from the device's rate to 360 Hz. */
+#include "ecgfed_build.h"
+
 #include "ecgfed_rate.h"
 
 #include <math.h>
@@ -6,8 +8,8 @@
 
 void ecgfed_rate_init(ecgfed_rate *rate, ecgfed_state *state)
 {
-    memset(rate, 0, sizeof *rate);
-    memset(rate->missing, 1, sizeof rate->missing);
+    (void)memset(rate, 0, sizeof *rate);
+    (void)memset(rate->missing, 1, sizeof rate->missing);
     rate->state = state;
     rate->lost = ECGFED_RATE_HISTORY;
 }

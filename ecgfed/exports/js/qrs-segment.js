@@ -184,7 +184,7 @@ export class Segment {
     });
     let found = traces(stretch, begin);
     if (kept && from > low + HALF) found = continued(kept, low + HALF, found);
-    [this.traces, this.tracesUntil] = [found, count - HALF];
+    [this.traces, this.tracesUntil] = [found, Math.min(high, count) - HALF];
     return found;
   }
 

@@ -195,7 +195,7 @@ class SiteMessenger:
                 self._set_away(node, True)
             elif reply.has_error():
                 request.failed[node] = f"did not reply (Flower's error {reply.error.code})"
-            elif reason := messages.refusal_reason(reply.content):
+            elif reason := messages.refusal_reason(reply.content, request.kind):
                 request.failed[node] = f"refused: {reason}"
             else:
                 try:

@@ -15,6 +15,7 @@ from ecgfed.base.safe_io import parse_json
 from ecgfed.base.text import count_of, safe_text
 from ecgfed.exports.device.federation import Federation, differences
 from ecgfed.network.errors import REASONS
+from ecgfed.network.protocol import protocol_difference
 from ecgfed.network.provenance import version_difference
 from ecgfed.network.site_results import ENDED
 from ecgfed.network.site_run import RUNS
@@ -60,8 +61,11 @@ def on_question(folder: Path, kind: str, fields: Mapping[str, Any]) -> None:
         fields: the question's fields.
     """
     order = _order(fields)
-    if kind == "query.hello" and (warning := version_difference(str(fields.get("version", "unknown")))):
-        add_message(folder, f"warning: {warning}")
+    if kind == "query.hello":
+        version = str(fields.get("version", ""))
+        warning = protocol_difference(fields.get("protocol"), version) or version_difference(version or "unknown")
+        if warning:
+            add_message(folder, f"warning: {warning}")
     if kind == "train":
         plan, clients = order.get("plan"), fields.get("clients")
         rounds = plan.get("rounds") if isinstance(plan, dict) else None

@@ -134,7 +134,7 @@ def attacked(folder: Path, **options: Any) -> Iterator[Attacked]:
             federate.run_server(
                 server,
                 config,
-                keys,
+                [keys],
                 listening,
                 progress=made.notes,
                 should_stop=ends.is_set,

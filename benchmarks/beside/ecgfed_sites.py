@@ -44,7 +44,7 @@ def prepared(source: Path, work: Path) -> Path:
     for name in RECORDS:
         for file in source.glob(f"{name}.*"):
             shutil.copyfile(file, records / file.name)
-    cohort = ecgfed.prepare_folder(records, folder, lead="MLII", classes="aami5")
+    cohort = ecgfed.prepare_folder(records, folder, leads="MLII", classes="aami5")
     for place in range(len(cohort.clients)):
         rows = np.flatnonzero((cohort.arrays["client"] == place) & (cohort.arrays["split"] == 0))
         beats, labels = cohort.arrays["beats"][rows][:, 0], cohort.arrays["label"][rows]

@@ -1,4 +1,4 @@
-"""A relay between the sites and a server that counts the bytes of each direction, and what a group of processes uses."""
+"""A relay between sites and a server that counts the bytes of each direction, and what groups of processes use."""
 
 import asyncio
 import contextlib

@@ -129,9 +129,9 @@ class Ends:
 
 
 def wait(what: str, holds: Callable[[], bool], server: subprocess.Popen[bytes] | None = None) -> None:
-    until = time.monotonic() + 200
+    until = time.monotonic() + 500
     while not holds():
-        assert time.monotonic() < until, f"{what}: not after 200 s"
+        assert time.monotonic() < until, f"{what}: not after 500 s"
         assert server is None or server.poll() is None, f"{what}: the server has ended"
         time.sleep(0.2)
 

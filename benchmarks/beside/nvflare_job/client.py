@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 
 import numpy as np
 import nvflare.client as flare
@@ -24,5 +25,5 @@ while flare.is_running():
         loss_of(net(beats), labels).backward()
         optimizer.step()
     flare.send(flare.FLModel(params=net.state_dict(), meta={"NUM_STEPS_CURRENT_ROUND": len(loader)}))
-    with open(f"{folder}/{flare.get_site_name()}.rounds", "a") as file:
+    with Path(f"{folder}/{flare.get_site_name()}.rounds").open("a") as file:
         file.write(f"{time.time()}\n")

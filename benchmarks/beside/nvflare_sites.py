@@ -1,25 +1,20 @@
-"""The same three sites in NVFlare or FL4Health, each in an environment of its own, which is not this project's.
+"""The same three sites in NVFlare, in an environment of its own, which is not this project's.
 
-    python benchmarks/beside/other_sites.py nvflare --python VENV/bin/python --work DIR
-    python benchmarks/beside/other_sites.py fl4health --python VENV/bin/python --work DIR --tls TLS
+    python benchmarks/beside/nvflare_sites.py --python VENV/bin/python --work DIR
 
-``DIR/data`` is what ``ecgfed_sites.py`` wrote, ``TLS`` the certificates of its server (``DIR/federation/server/tls``).
-Prints what ``results.json`` has of the tool. Linux only.
+``DIR/data`` is what ``ecgfed_sites.py`` wrote. Prints what ``results.json`` has of NVFlare. Linux only.
 """
 
 import argparse
-import contextlib
 import itertools
 import json
 import os
-import signal
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -89,59 +84,12 @@ class Nvflare:
         return processes_of(f"{self.kits / name}/", f"{self.kits / name} ")
 
 
-class Fl4health:
-    """FL4Health's server and clients, which are scripts of the researcher's on Flower 1.18."""
-
-    def __init__(self, given: argparse.Namespace) -> None:
-        self.given, self.begun = given, 0.0
-        self.started: dict[str, subprocess.Popen[bytes]] = {}
-
-    def _start(self, name: str, script: str, *words: object) -> None:
-        command = [self.given.python, script, *words]
-        with (self.given.work / f"fl4health-{name}.log").open("wb") as log:
-            self.started[name] = subprocess.Popen(
-                list(map(str, command)),
-                cwd=HERE / "fl4health_job",
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
-                stdout=log,
-                stderr=log,
-            )
-
-    def _site(self, place: int) -> None:
-        data = self.given.work / "data" / f"site-{place}.npz"
-        self._start(f"site-{place}", "client.py", data, f"localhost:{RELAYED}", self.given.tls / "ca.crt")
-
-    def start(self) -> None:
-        """Start the server and all sites but one; the job begins with the last."""
-        self._start("server", "server.py", f"localhost:{PORT}", self.given.tls, ROUNDS)
-        for place in range(1, SITES):
-            self._site(place)
-        log = self.given.work / "fl4health-site-1.log"
-        wait("a site", lambda: "Client Name" in log.read_text())
-        time.sleep(10)
-
-    def submit(self) -> None:
-        """Start the last site."""
-        self.begun = time.time()
-        self._site(SITES)
-
-    def close(self) -> None:
-        """Stop everything."""
-        for process in self.started.values():
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGTERM)
-
-    def group(self, name: str) -> list[int]:
-        """Return the process of the server or a site."""
-        return [self.started[name].pid] if name in self.started else []
-
-
 def main(given: argparse.Namespace) -> None:
-    """Measure one tool."""
+    """Measure NVFlare."""
     data = given.work / "data"
     for file in data.glob("*.rounds"):
         file.unlink()
-    tool: Any = {"nvflare": Nvflare, "fl4health": Fl4health}[given.tool](given)
+    tool = Nvflare(given)
     relay = Relay(RELAYED, PORT)
     relay.start()
     memory = Memory({"server": lambda: tool.group("server"), "site": lambda: tool.group("site-1")})
@@ -174,8 +122,6 @@ def main(given: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("tool", choices=("nvflare", "fl4health"))
-    arguments.add_argument("--python", type=Path, required=True, help="of the tool's environment")
+    arguments.add_argument("--python", type=Path, required=True, help="of NVFlare's environment")
     arguments.add_argument("--work", type=Path, required=True, help="folder of ecgfed_sites.py")
-    arguments.add_argument("--tls", type=Path, help="certificates, for fl4health")
     main(arguments.parse_args())

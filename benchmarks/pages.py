@@ -35,6 +35,10 @@ PARTS = (
         "docs/hospitals.md", "benchmarks/hospitals/page.py",
         "hospitals/page.py", "main_table", "hospitals/results.json", None,
     ),
+    (
+        "docs/federation-tools.md", "benchmarks/beside/page.py",
+        "beside/page.py", "measured", "beside/results.json", None,
+    ),
     ("benchmarks/newcomers/README.md", "page.py", "newcomers/page.py", "page", "newcomers/results.json", None),
     ("benchmarks/device/README.md", "costs_table", "device/run.py", "costs_table", "device/results.json", "forms"),
     ("benchmarks/device/README.md", "all_table", "device/run.py", "all_table", "device/results.json", None),

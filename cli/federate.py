@@ -48,7 +48,8 @@ def server_command(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The server's folder; made, or gone on with.")],
     *,
     keys: Annotated[
-        Path | None, typer.Option(help="Folder with each site's public key (*.pub); nobody else gets in.")
+        list[Path] | None,
+        typer.Option(help="Each site's public key, or a folder with them (*.pub); repeatable. Nobody else gets in."),
     ] = None,
     name: Annotated[
         list[str] | None, typer.Option(help="Host name or address that sites dial, for the certificate; repeatable.")
@@ -87,8 +88,8 @@ def server_command(
         else:
             note(f"Made {folder}. Give each site {ca}, and collect each site's key.pub in one folder.", quiet=quiet)
         return
-    if keys is None:
-        expected = "the folder with each site's public key"
+    if not keys:
+        expected = "each site's public key, or a folder with them"
         raise OptionError("--keys", "was not given", expected, "or pass --prepare first")
     _run(
         lambda progress, stop_requested: run_server(

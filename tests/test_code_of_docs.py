@@ -30,6 +30,7 @@ RUNS: dict[tuple[str, str], str] = {
     ("tests/test_own_data_page.py", "sh"): "own-data",
     ("tests/test_own_data_page.py", "pycon"): "own-data",
     ("tests/network/test_hospital_it.py", "sh"): "hospital-it",
+    ("tests/network/test_hospital_it.py", "bash"): "hospital-it",
     ("tests/network/test_federate_command.py", "sh"): "hospitals",
     ("tests/web/test_package_js.py", "js"): "javascript",
     ("tests/test_own_parts_page.py", "python"): "own-parts",

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -82,32 +82,32 @@ class Control:
             if node.status != "unregistered"
         }
 
-    def register(self, keys: list[Path]) -> dict[int, str]:
+    def register(self, keys: Mapping[str, Path]) -> dict[int, str]:
         """Register the sites with these keys, and unregister all others.
 
         Args:
-            keys: public keys, in the order of the sites.
+            keys: name -> public key, in the order of the sites.
 
         Returns:
-            Node id -> name of the key's file without its suffix, in that order.
+            Node id -> name, in that order.
 
         Raises:
             OptionError: two files hold the same key.
             NetworkError: the SuperLink refuses.
         """
-        files = {key_bytes(key): key for key in keys}
-        if len(files) != len(keys):
+        sites = {key_bytes(file): name for name, file in keys.items()}
+        if len(sites) != len(keys):
             raise OptionError("keys", "two files hold the same key", "a different key for each site")
         nodes = self._nodes()
         with _flower_errors("did not take a key"):
             for key, (node, _) in nodes.items():
-                if key not in files:  # a site that has left the federation
+                if key not in sites:  # a site that has left the federation
                     self._client.UnregisterNode(UnregisterNodeRequest(node_id=node))
-            for key in files:
+            for key in sites:
                 if key not in nodes:
                     self._client.RegisterNode(RegisterNodeRequest(public_key=key))
         nodes = self._nodes()
-        return {nodes[key][0]: file.name.removesuffix(".pub") for key, file in files.items()}
+        return {nodes[key][0]: name for key, name in sites.items()}
 
     def online(self) -> set[int]:
         """Return the ids of the connected nodes."""

@@ -2,11 +2,15 @@
 
 from ecgfed.base.errors import EcgfedError
 
+#: Codes of a site whose ecgfed speaks an older or a newer protocol than the server's; an older site says ``REQUEST``.
+OLDER, NEWER, REQUEST = "older", "newer", "request"
 #: code -> text for the server's operator; the site's own log has the full error
 REASONS = {
     "busy": "another process uses its folder",
     "cohort": "its cohort cannot be used",
-    "request": "it cannot use the server's request",
+    OLDER: "its ecgfed speaks an older protocol than this server's: upgrade ecgfed at that site",
+    NEWER: "its ecgfed speaks a newer protocol than this server's: upgrade ecgfed at the server",
+    REQUEST: "it cannot use the server's request",
     "behind": "its patients' state is not from the round before this one",
     "card": "the method would send something its communication spec does not declare",
     "model": "the model that it was sent is incomplete or has values that are not finite",

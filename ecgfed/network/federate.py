@@ -2,7 +2,7 @@
 
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ from ecgfed.network.site_folder import Site, make_site
 from ecgfed.network.site_loop import SiteLoop
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 
-TLS, KEY = "tls", "key"
+TLS, KEY, PUBLIC = "tls", "key", ".pub"
 #: Seconds between two checks of a process or a file.
 CHECK_S = 0.5
 #: Seconds between two checks for connected sites.
@@ -61,24 +61,35 @@ WAIT_S = 1.0
 EXIT_GRACE_S = 10.0
 
 
-def site_keys(folder: Path, sites: int, min_sites: int | None = None) -> list[Path]:
-    """Return the sites' public keys in a folder, sorted by file name.
+def site_keys(places: Sequence[Path], sites: int, min_sites: int | None = None) -> dict[str, Path]:
+    """Return the sites' public keys by the sites' names, sorted by name.
 
     Args:
-        folder: holds one file ``*.pub`` per site.
+        places: public keys, and folders that hold one file ``*.pub`` per site.
         sites: number of sites.
         min_sites: the smallest acceptable number of keys; None requires all.
 
+    Returns:
+        Name -> file. The name is the file's without its suffix; of a site's own ``key.pub``, its folder's.
+
     Raises:
-        OptionError: the number of keys is wrong, or a file is not a key.
+        OptionError: the number of keys is wrong, two have the same name, or a file is not a key.
     """
-    keys = sorted(folder.glob("*.pub")) if folder.is_dir() else []
-    if not (sites if min_sites is None else min_sites) <= len(keys) <= sites:
-        reason = f"{folder} holds {len(keys)} public keys (*.pub)"
+    files = [file for place in places for file in ([place] if place.is_file() else place.glob(f"*{PUBLIC}"))]
+    if not (sites if min_sites is None else min_sites) <= len(files) <= sites:
+        reason = f"{', '.join(map(str, places)):.200}: {count_of(len(files), 'public key')} (*{PUBLIC})"
         raise OptionError("keys", reason, f"{sites}, one for each site", "collect each site's key.pub under any name")
-    for key in keys:
-        check_public_key(key)
-    return keys
+    named: dict[str, Path] = {}
+    for file in files:
+        check_public_key(file)
+        name = file.name.removesuffix(PUBLIC)
+        if file in places and name == KEY:
+            name = file.absolute().parent.name
+        if name in named:
+            reason = f"{named[name]} and {file} are both of a site {name}"
+            raise OptionError("keys", reason, "a name of its own for each site", "copy one under another name")
+        named[name] = file
+    return dict(sorted(named.items(), key=lambda item: f"{item[0]}{PUBLIC}"))
 
 
 def prepare_server(folder: Path, config: FederationConfig, listening: Listening) -> Path:
@@ -98,7 +109,7 @@ def prepare_server(folder: Path, config: FederationConfig, listening: Listening)
 def run_server(
     folder: Path,
     config: FederationConfig,
-    keys: Path,
+    keys: Sequence[Path],
     listening: Listening,
     *,
     policy: Policy = ALL_SITES,
@@ -112,7 +123,7 @@ def run_server(
 
     Args:
         config: the federation's configuration.
-        keys: folder of the sites' public keys; other sites are rejected.
+        keys: as ``places`` of ``site_keys``; other sites are rejected.
         listening: the address to listen at.
         policy: how to handle sites that fail; may change from session to session.
         proxy: one of ``config.PROXIES``.
@@ -139,7 +150,7 @@ def run_server(
         start_policy = policy if resumed else replace(ALL_SITES, without=policy.without)
         for name in (ENDED, MESSAGES, REFUSED):
             remove(folder / name)
-        admitted = write_admitted(folder, map(key_bytes, public))
+        admitted = write_admitted(folder, map(key_bytes, public.values()))
         health = Health()
         with (
             reporting(metrics_port, health),
@@ -324,8 +335,8 @@ def try_federation(
     sites = []
     for folder in folders:
         _, private = prepare_site(folder, folder / "cohort", SiteOptions(numbers="cohort"))
-        public = private.with_name(private.name + ".pub").read_bytes()
-        write_private(keys / f"{folder.name}.pub", public, mode=0o644)
+        public = private.with_name(private.name + PUBLIC).read_bytes()
+        write_private(keys / f"{folder.name}{PUBLIC}", public, mode=0o644)
         sites.append((folder, private))
     progress.note(f"Created certificates in {server / TLS} and a key for each site.")
     processes: list[subprocess.Popen[bytes]] = []
@@ -347,7 +358,7 @@ def try_federation(
         outcome = run_server(
             server,
             config,
-            keys,
+            [keys],
             listening,
             proxy=NONE,
             progress=progress,

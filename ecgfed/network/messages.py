@@ -14,8 +14,9 @@ from ecgfed import __version__
 from ecgfed.core.config import MOST_COUNT
 from ecgfed.core.nets.net import MAX_CLASSES, RR_COUNT
 from ecgfed.network.config import MAX_PATIENTS, PROTOCOL
-from ecgfed.network.errors import REASONS, NetworkError, SiteError
+from ecgfed.network.errors import OLDER, REASONS, REQUEST, NetworkError, SiteError
 from ecgfed.network.leaves import END_UP, REGISTRATION_UP, ROUND_UP
+from ecgfed.network.protocol import check_protocol
 from ecgfed.network.provenance import PROVENANCE_UP, provenance_problem
 from ecgfed.network.run_spec import RunSpec
 from ecgfed.network.site_results import EndScores
@@ -44,8 +45,7 @@ def read_registration_request(content: RecordDict) -> tuple[bool, str, bool, int
         SiteError: another protocol, or no number of examples.
     """
     fields = fields_of(content)
-    if fields.get("protocol") != PROTOCOL:
-        raise SiteError("request", "the server", f"uses protocol {fields.get('protocol')!r:.20}", str(PROTOCOL))
+    check_protocol(fields.get("protocol"), server_version(content))
     most = fields.get("most_per_class")
     if most is not None and not _is_integer(most, 1, MOST_COUNT):
         raise SiteError("request", "the server", f"sends most_per_class {most!r:.40}", f"1 to {MOST_COUNT:,}")
@@ -260,9 +260,15 @@ def refusal_code(content: RecordDict) -> str | None:
     return None if code is None else str(code)
 
 
-def refusal_reason(content: RecordDict) -> str | None:
-    """Return the text of a site's refusal; None if the reply is not a refusal."""
+def refusal_reason(content: RecordDict, kind: str = "") -> str | None:
+    """Return the text of a site's refusal; None if the reply is not a refusal.
+
+    Args:
+        kind: Flower's type of the message that the site refuses, if known.
+    """
     code = refusal_code(content)
+    if code == REQUEST and kind == REGISTRATION:  # what a site of protocol 2 or before answers to a newer server
+        code = OLDER
     return None if code is None else REASONS.get(code, "unknown reason")
 
 

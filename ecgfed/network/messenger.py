@@ -215,7 +215,7 @@ class SiteMessenger:
                 request.failed[node] = f"did not reply (Flower's error {reply.error.code})"
             elif messages.refusal_code(reply.content) == GONE:  # it stopped, and trains when it is asked again
                 self._set_away(node, True)
-            elif reason := messages.refusal_reason(reply.content):
+            elif reason := messages.refusal_reason(reply.content, request.kind):
                 request.failed[node] = f"refused: {reason}"
             else:
                 try:

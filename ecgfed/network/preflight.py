@@ -32,6 +32,7 @@ from ecgfed.network.certificates import check_certificate, read_site_key
 from ecgfed.network.config import PROTOCOL
 from ecgfed.network.gate import PREFLIGHT, REASON_HEADER
 from ecgfed.network.launch import Address
+from ecgfed.network.protocol import protocol_difference
 from ecgfed.network.provenance import provenance_of, version_difference
 
 #: Free space that a site needs: this much, or this many times its cohort, bytes.
@@ -228,11 +229,8 @@ def _compared(cohort: Cohort | None, answer: dict[str, Any] | None) -> Iterator[
     if answer is None:
         return
     server = str(answer.get("version", "unknown"))
-    if answer.get("protocol") != PROTOCOL:
-        observed = (
-            f"the server speaks protocol {answer.get('protocol')!s:.20} (ecgfed {server:.40}), this site {PROTOCOL}"
-        )
-        yield Check("version", False, f"{observed} (ecgfed {__version__})", "install the same version at all ends")
+    if difference := protocol_difference(answer.get("protocol"), server):
+        yield Check("version", False, difference)
     elif version_difference(server):
         yield Check("version", None, version_difference(server))
     else:

@@ -128,6 +128,20 @@ class Roster:
         sites = (replace(site, node=nodes.get(site.name, -1 - position)) for position, site in enumerate(self.sites))
         return replace(self, sites=tuple(sites))
 
+    def completed(self, registrations: Mapping[int, Mapping[str, Any]]) -> "Roster":
+        """Return the roster with what sites state of themselves since protocol 3, if it was begun with protocol 2.
+
+        Args:
+            registrations: node -> its registration.
+        """
+        sites = tuple(
+            site
+            if site.version or site.node not in registrations
+            else _entry({**asdict(site), **registrations[site.node]})
+            for site in self.sites
+        )
+        return replace(self, sites=sites)
+
     def matches(self, node: int, registration: Mapping[str, Any]) -> bool:
         """Return whether a site's registration equals the one at the start of the run."""
         (site,) = (entry for entry in self.sites if entry.node == node)
@@ -189,21 +203,22 @@ def build_roster(names: Mapping[int, str], registrations: Sequence[tuple[int, Ma
 
 
 def _roster(value: Mapping[str, Any]) -> Roster:
-    sites = tuple(
-        SiteEntry(
-            int(entry["node"]),
-            str(entry["name"]),
-            int(entry["patients"]),
-            tuple(int(position) for position in entry["clients"]),
-            tuple(int(count) for count in entry["train_examples"]),
-            str(entry.get("version", "")),
-            tuple(map(str, entry.get("leads", ()))),
-            tuple(map(float, entry.get("recorded_hz", ()))),
-            tuple(map(str, entry.get("databases", ()))),
-        )
-        for entry in value["sites"]
-    )
+    sites = tuple(map(_entry, value["sites"]))
     return Roster(sites, str(value["modality"]), tuple(map(str, value["classes"])), int(value["rr_version"]))
+
+
+def _entry(value: Mapping[str, Any]) -> SiteEntry:
+    return SiteEntry(
+        int(value["node"]),
+        str(value["name"]),
+        int(value["patients"]),
+        tuple(int(position) for position in value["clients"]),
+        tuple(int(count) for count in value["train_examples"]),
+        str(value.get("version", "")),
+        tuple(map(str, value.get("leads", ()))),
+        tuple(map(float, value.get("recorded_hz", ()))),
+        tuple(map(str, value.get("databases", ()))),
+    )
 
 
 def write_roster(folder: Path, roster: Roster) -> None:

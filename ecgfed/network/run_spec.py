@@ -17,6 +17,7 @@ from ecgfed.core.nets.net import NetSpec
 from ecgfed.exports.device.federation import Federation
 from ecgfed.network.config import PROTOCOL
 from ecgfed.network.errors import SiteError
+from ecgfed.network.protocol import check_protocol
 from ecgfed.network.transport import PLAIN, TRANSPORTS
 
 #: Processing of updates besides the method: option -> allowed values, the first of which is the default. A site refuses
@@ -96,8 +97,9 @@ class RunSpec:
         """
         try:
             value = parse_json(text)
-            if not isinstance(value, dict) or value.get("protocol") != PROTOCOL:
-                raise ValueError(f"protocol {PROTOCOL}, which this version speaks")
+            if not isinstance(value, dict):
+                raise TypeError("a JSON object")
+            check_protocol(value.get("protocol"))
             run_spec = cls(
                 str(value["run"]),
                 str(value["method"]),

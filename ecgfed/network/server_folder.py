@@ -124,9 +124,18 @@ def server_run(path: Path, config: FederationConfig, roster: Roster) -> Run:
         method, plan = method_and_plan(config, roster)
         create_folder(folder, "free some space")
         document = {**_document(method, plan, roster), **config.options()}
-        federation = Federation(identity_of(document), sources_of(roster.sites, config.site_names))
-        write_json(folder / RUN_FILE, {**document, FEDERATION: federation.as_json()})
-    return open_run(folder)
+        _write_run(folder, document, config, roster)
+    run = open_run(folder)
+    if FEDERATION not in run.meta:  # begun with protocol 2
+        _write_run(folder, run.meta, config, roster)
+        run = open_run(folder)
+    return run
+
+
+def _write_run(folder: Path, document: Mapping[str, Any], config: FederationConfig, roster: Roster) -> None:
+    """Write ``run.json`` with the federation's sites; raises StorageError."""
+    federation = Federation(identity_of(document), sources_of(roster.sites, config.site_names))
+    write_json(folder / RUN_FILE, {**document, FEDERATION: federation.as_json()})
 
 
 def _document(method: Method, plan: TrainPlan, roster: Roster) -> Mapping[str, Any]:

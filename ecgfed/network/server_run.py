@@ -191,7 +191,9 @@ def _open_run(folder: Path, config: FederationConfig, messenger: SiteMessenger) 
     except OptionError as problem:
         record_refusal(folder, problem)
         raise
-    if recorded is None:
+    if recorded is None or any(
+        one.version != site.version for one, site in zip(recorded.sites, roster.sites, strict=True)
+    ):
         write_roster(folder, roster)
     return server_run(folder, config, roster), roster
 
@@ -234,7 +236,7 @@ def _register(folder: Path, config: FederationConfig, messenger: SiteMessenger, 
     for site in roster.sites:
         if site.node not in names:
             messenger.log(f"site {site.name} no longer has a key in the folder")
-    return roster
+    return roster.completed(replies.replies)
 
 
 def run_spec_for(run: Run, roster: Roster, position: int, options: Mapping[str, str] | None = None) -> RunSpec:

@@ -15,6 +15,7 @@ from ecgfed.base.safe_io import parse_json
 from ecgfed.base.text import count_of, safe_text
 from ecgfed.exports.device.federation import Federation, differences
 from ecgfed.network.errors import REASONS
+from ecgfed.network.protocol import protocol_difference
 from ecgfed.network.provenance import version_difference
 from ecgfed.network.site_results import ENDED
 from ecgfed.network.site_run import RUNS
@@ -62,7 +63,8 @@ def on_question(folder: Path, kind: str, fields: Mapping[str, Any]) -> None:
         fields: the question's fields.
     """
     order = _order(fields)
-    if kind == "query.hello" and (warning := version_difference(str(fields.get("version", "unknown")))):
+    warning = version_difference(str(fields.get("version", "unknown")))
+    if kind == "query.hello" and warning and not _protocol_problem(kind, fields):
         add_message(folder, f"warning: {warning}")
     if kind == "train":
         plan, clients = order.get("plan"), fields.get("clients")
@@ -101,7 +103,10 @@ def on_answer(folder: Path, kind: str, fields: Mapping[str, Any], refused: str |
     now = round(time.time())
     order = _order(fields)
     if refused is not None:
-        count, text = "refusals", f"refused: {REASONS.get(refused, 'unknown reason')}; the reason is in log.txt"
+        reason = (
+            _protocol_problem(kind, fields) or f"{REASONS.get(refused, 'unknown reason')}; the reason is in log.txt"
+        )
+        count, text = "refusals", f"refused: {reason}"
     elif kind == "train":
         count, text = "rounds", f"round {_number(fields.get('round'))}: answered"
         values |= {"round": fields.get("round"), "run": str(order.get("run", ""))[:16]}
@@ -122,6 +127,12 @@ def on_answer(folder: Path, kind: str, fields: Mapping[str, Any], refused: str |
 def _is_stored(folder: Path, order: Mapping[str, Any]) -> bool:
     """Return whether a run's result is complete; a site with a privacy budget does not tell the server if it is not."""
     return (folder / RUNS / str(order.get("run"))[:16] / ENDED).is_file()
+
+
+def _protocol_problem(kind: str, fields: Mapping[str, Any]) -> str:
+    """Return which end to upgrade if the server's question has another protocol than this site, "" if not."""
+    protocol = (fields if kind == "query.hello" else _order(fields)).get("protocol")
+    return protocol_difference(protocol, str(fields.get("version", ""))) if type(protocol) is int else ""
 
 
 def _order(fields: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -122,8 +122,8 @@ class SiteRun:
         order = self.folder / ORDER
         # other numbers would assign one patient's model to another patient; another plan would let the server choose a
         # different noise for the same patient
-        if order.is_file() and read_json(order, StorageError) != json.loads(run_spec.as_text()):
-            raise SiteError("request", "the server's run specification", "differs from the one that started this run")
+        if order.is_file():
+            self._check_order(read_json(order, StorageError))
         self.method, self.plan = run_spec.build_method(), run_spec.train_plan()
         site.limits.check_rounds(self.plan.rounds)
         if site.partners is not None and not run_spec.is_secure:
@@ -152,6 +152,18 @@ class SiteRun:
         self.check = StateCheck(self.method, self.plan, is_site=True)
         #: client -> why its training failed in this session, where the server is not told
         self.failures: dict[int, str] = {}
+
+    def _check_order(self, recorded: object) -> None:
+        """Refuse another specification than the one that started the run; raises SiteError."""
+        current = json.loads(self.run_spec.as_text())
+        # a run may go on with a newer protocol, of whose fields it has only those that it began with
+        same = (
+            {**current, **recorded, "protocol": current["protocol"]}
+            if isinstance(recorded, dict) and "plan" in recorded
+            else {}
+        )
+        if same != current:
+            raise SiteError("request", "the server's run specification", "differs from the one that started this run")
 
     def _check_cohort(self, spec: NetSpec) -> None:
         """Refuse a cohort that does not fit the net, or differs from the one at the start of the run."""

@@ -136,7 +136,7 @@ def attacked(
             made.outcome["result"] = federate.run_server(
                 server,
                 config,
-                keys,
+                [keys],
                 listening,
                 progress=made.notes,
                 should_stop=ends.is_set,

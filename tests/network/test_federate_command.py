@@ -315,9 +315,9 @@ def test_a_key_that_nobody_knows_is_not_let_in(parts: list[Path], tmp_path: Path
     with stopping(processes):
         wait_listening(processes[0], here, tmp_path / "server" / LOG)
         with Control(str(here), tmp_path / "tls" / "ca.crt") as control:
-            names = control.register([make_site_key(tmp_path / "known")])
+            names = control.register({"known": make_site_key(tmp_path / "known")})
             assert list(names.values()) == ["known"]
-            assert control.register([tmp_path / "known.pub"]) == names
+            assert control.register({"known": tmp_path / "known.pub"}) == names
             make_site_key(tmp_path / "stranger")
             for name, ca in (("stranger", "tls"), ("known", "other")):
                 process = start_supernode(

@@ -167,7 +167,7 @@ def test_real_processes_at_one_address(
         dialling.extend(start_supernode(site_flower(site, site / "key"), address, root, site / "key") for site in sites)
 
     with stopping(dialling):
-        found = federate.run_server(server, asked, keys, listening, on_listening=dial)
+        found = federate.run_server(server, asked, [keys], listening, on_listening=dial)
     assert [site["site"] for site in found["sites"]] == ["site-0", "site-1"]
     assert json.loads((server / "ended.json").read_text()) == {"problem": ""}
     assert all((site / "bundle" / "manifest.json").is_file() for site in sites)

@@ -197,4 +197,4 @@ def test_two_sites_with_one_key(tmp_path: Path) -> None:
         Control("127.0.0.1:9", tmp_path / "tls" / "ca.crt") as control,
         pytest.raises(OptionError, match="hold the same key"),
     ):
-        control.register([public, tmp_path / "copy.pub"])
+        control.register({"north": public, "south": tmp_path / "copy.pub"})

@@ -18,7 +18,6 @@ ROWS = (
     ("FedAvg", "FedAvg, restricted to the patient's classes"),
     ("Local", "each patient alone"),
 )
-SPLITS = {"results.json": "random, seed 0"}
 
 
 def splits(results: dict[str, Any]) -> list[str]:
@@ -39,7 +38,11 @@ def splits(results: dict[str, Any]) -> list[str]:
     ]
     for key, title in (("T_p", "T_p"), ("T_g", "T_g"), ("T_r", "T_r")):
         columns = ("model", *(f"{split} ({_seeds(methods)})" for split, methods in measured.items()))
-        rows = [(label, *(_cell(methods.get(name), key) for methods in measured.values())) for name, label in ROWS]
+        rows = [
+            (label, *(_cell(methods.get(name), key) for methods in measured.values()))
+            for name, label in ROWS
+            if key != "T_g" or not name.startswith(OF_ITS_MODEL)  # their global model is FedGate's
+        ]
         lines += ["", f"**{title}**", "", *table(columns, rows)]
     commands = " and ".join(f"`{(results_of('flagship', file) or {})['command']}`" for file in files)
     return [*lines, "", f"Commands: {commands}."]

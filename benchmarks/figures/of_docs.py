@@ -63,6 +63,16 @@ README = [
     ),
     *figures(
         "README.md",
+        "flagship/results-chronological.json",
+        {
+            "(one seed), FedGate has T_g {2} and T_p {2}, and each patient alone has T_p {2}.": (
+                *flagship_means("FedGate", ("T_g", "T_p")),
+                *flagship_means("Local", ("T_p",)),
+            )
+        },
+    ),
+    *figures(
+        "README.md",
         "clinical/packaged.json",
         {
             f"| {labels} | {{1}}% ({{1}} to {{1}}) | {{1}}% ({{1}} to {{1}}) | {{1}}% |": _packaged(protocol, model)

@@ -50,6 +50,7 @@ def left(made: Any) -> dict[str, str]:
             "log.txt",
             "site.json",
             "audit.jsonl",
+            "audit-counts.json",
             "audit.pub",
             "key",
             "key.pub",

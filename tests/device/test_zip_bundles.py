@@ -317,12 +317,11 @@ def test_nothing_is_left_where_the_work_fails(bundle: Path, tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["bundle.zip"]
 
 
-def test_packing_is_written_down(tmp_path: Path) -> None:
+def test_packing_is_written_down() -> None:
     """An archive of one file, by hand: APPNOTE.TXT 4.3."""
-    (tmp_path / "a").write_bytes(b"hi")
     name, crc = b"a", 0xD8932AAC
     same = struct.pack("<5H3L2H", 20, 1 << 11, 0, 0, 0x21, crc, 2, 2, 1, 0)
     local = b"PK\x03\x04" + same + name + b"hi"
     entry = b"PK\x01\x02" + struct.pack("<H", 0x0314) + same + struct.pack("<3H2L", 0, 0, 0, 0o100644 << 16, 0) + name
     end = b"PK\x05\x06" + struct.pack("<4H2LH", 0, 0, 1, 1, len(entry), len(local), 0)
-    assert b"".join(packed(tmp_path, ["a"])) == local + entry + end
+    assert b"".join(packed(["a"], lambda _: b"hi")) == local + entry + end

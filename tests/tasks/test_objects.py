@@ -15,6 +15,8 @@ from written_run import write_run, write_scores
 import ecgfed
 from ecgfed.core.config import TablePart
 from ecgfed.domain.labels.agreement import Agreement
+from ecgfed.exports.device.delta import ANY, Delta, DeltaHeader, Kind
+from ecgfed.exports.device.signatures import Signature
 from ecgfed.tasks.reproduce import select
 from ecgfed.tasks.sweep_result import SweepRow
 
@@ -106,6 +108,18 @@ def objects(
             ecgfed.convert(bad_recording(), place, progress=Recorder()),
         ],
         "Delineation": [ecgfed.delineate(records / "p1"), ecgfed.delineate(bad_recording())],
+        "DeltaSummary": [
+            ecgfed.DeltaSummary(
+                Path(HOSTILE),
+                Delta(
+                    Path(HOSTILE),
+                    DeltaHeader(Kind.BUNDLE, 7, 9, 9, 24, 1, ANY, ANY, b"", b"", b"", b""),
+                    b"",
+                    b"x" * 24,
+                ),
+                Signature("SHA256:00", True, False),
+            )
+        ],
         "Detections": [ecgfed.detect(records / "p1"), ecgfed.detect([recording, bad_recording()], place)],
         "Ec57Scores": [ecgfed.score_ec57(records / "p1", "atr", start=10)],
         "EcgfedError": [ecgfed.EcgfedError("here", "is one\nthing", "another", "do\nthat")],

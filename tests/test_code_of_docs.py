@@ -37,6 +37,7 @@ RUNS: dict[tuple[str, str], str] = {
     (HERE, "sh"): "labels",
     ("tests/mcu/test_export_mcu.py", "c"): "microcontroller",
     (DOCS, "toml"): "training",
+    ("tests/device/test_delta_format.py", "c"): "updates",
 }
 #: Page and language -> the test file.
 RUN_BY = {
@@ -54,8 +55,8 @@ NOT_RUN = {
     ("docs/graphs.md", "sh"): "installs TensorFlow and fetches sample pictures; tests/bundles/test_tflite.py converts",
     ("docs/serve.md", "sh"): "waits for its page in a browser; tests/tasks/test_serve.py calls the same function",
 }
-#: Shown, not run: what a program prints, and formulas.
-SHOWN = {"text"}
+#: Shown, not run: what a program prints, formulas, and bytes of a file.
+SHOWN = {"text", "hex"}
 
 
 def pages() -> list[Path]:

@@ -14,6 +14,7 @@ from support import Recorder, exported, trace_once
 
 import ecgfed
 from ecgfed.domain.cohort import cifar_files
+from ecgfed.tasks.keys import new_key
 from ecgfed.tasks.reproduce import PAPERS
 
 
@@ -36,6 +37,13 @@ def database(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> objec
     for number in (801, 802):
         write_record(place["more"] / "svdb", str(number), "NNNV" * 8, seed=number, leads=("ECG1", "ECG2"))
     return ecgfed.prepare_database("svdb", place["more"] / "svdb", place["out"], workers=1, progress=progress)
+
+
+def delta(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
+    key = new_key(place["more"] / "clinic").private
+    return ecgfed.export_delta(
+        place["run"], place["out"], exported(place["run"]), sign=key, counter=1, progress=progress
+    )
 
 
 def joined(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
@@ -171,6 +179,7 @@ VERBS: dict[str, tuple[Verb, set[str], tuple[str, ...], tuple[str, ...]]] = {
         (),
         (),
     ),
+    "export_delta": (delta, {"patients"}, (), ()),
     "predict": (
         lambda place, progress: ecgfed.predict(
             exported(place["run"]), place["records"] / "p1", leads="V1", progress=progress

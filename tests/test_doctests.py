@@ -22,8 +22,11 @@ MODULES = [
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     ),
 ]
-#: Verbs whose example would need a database from elsewhere, readers' labels, or a browser.
-NEED_DATA = {"prepare_database", "prepare_mitbih", "prepare_cifar10", "read_images", "label_agreement", "serve"}
+#: Verbs whose example would need a database from elsewhere, readers' labels, a browser, or a signing key.
+NEED_DATA = {
+    *("prepare_database", "prepare_mitbih", "prepare_cifar10", "read_images", "label_agreement", "serve"),
+    *("export_delta", "show_delta", "apply_delta"),
+}
 
 
 @pytest.fixture(scope="module")

@@ -118,9 +118,9 @@ def test_every_marked_parameter_is_one_of_a_command() -> None:
     known = {name for name in named if any(_parameters(command, name) for command in commands)}
     # of Python alone: the database that a command is called after, the label page's form, reading options as one, the
     # script of web/live, and of the page of serve: files that are sent, the seconds of a replay; your own functions,
-    # arrays and executor, and a table of predictions
+    # arrays and executor, a table of predictions, and a stream's early answers
     own = {"augmentation", "callbacks", "lr_schedule", "predictions", "sampler", "executor"}
-    own |= {"X", "y", "client", "time", "gap"}
+    own |= {"X", "y", "client", "time", "gap", "early"}
     assert named - known == {"database", "files", "form", "how", "ort", "predict", "recording", "seconds"} | own
     assert len(known) > 90
 

@@ -46,8 +46,10 @@ def test_the_sources_are_those_of_a_folder(installed: Path, sources: Path) -> No
     for file in (installed / "src").iterdir():
         assert file.read_bytes() == (sources / file.name).read_bytes()
     left = {file.name for file in sources.iterdir()} - {file.name for file in (installed / "src").iterdir()}
+    assert (installed / "model.img").read_bytes() == (sources / "model.img").read_bytes()
     assert left == {
-        *("golden_test.c", "example_main.c", "example_flash.c", "example.txt", "Makefile", "MISRA.md", "README.md")
+        *("golden_test.c", "example_main.c", "example_flash.c", "example.txt", "Makefile", "MISRA.md", "README.md"),
+        "model.img",
     }
 
 

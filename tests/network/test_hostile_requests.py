@@ -76,7 +76,7 @@ def test_a_hostile_server_gets_refusals_and_the_site_goes_on(
         loop = SiteLoop(site, Address("localhost", here.port), server / "tls" / "ca.crt", key, notes, ends.is_set)
         thread = threading.Thread(target=loop.run)
         with Control(str(here), server / "tls" / "ca.crt") as control:
-            control.register([public])
+            control.register({"site": public})
             thread.start()
             try:
                 until(control.online, 300)

@@ -180,6 +180,16 @@ def memory_mib(made: Attacked) -> dict[str, float]:
     return found
 
 
+def own_memory_mib(made: Attacked) -> dict[str, float]:
+    """The same without what processes share: libraries count in proportion (Pss of ``smaps_rollup``)."""
+    found = {}
+    for process, command in processes(made).items():
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{process}/smaps_rollup").read_text()
+            found[f"{process} {command}"] = int(text.partition("\nPss:")[2].split()[0]) / 1024
+    return found
+
+
 def network_mib(made: Attacked) -> float:
     """Resident memory of the programs that the network reaches."""
     used = memory_mib(made).items()

@@ -16,7 +16,7 @@ from needs import flower
 
 flower()
 
-from attack import attacked, log_bytes, memory_mib
+from attack import attacked, log_bytes, own_memory_mib
 from faults import compare, history
 from flwr.app import Message
 from hostile_replies import LISTS, OTHERS, Unfinished, spoilt
@@ -65,7 +65,7 @@ def test_a_hostile_site_changes_nothing_for_the_others(
         with playing(puppets):
             end = time.monotonic() + 3600
             while not made.outcome and time.monotonic() < end:
-                peak = max([peak, *memory_mib(made).values()])
+                peak = max([peak, *own_memory_mib(made).values()])
                 time.sleep(3)
     assert "result" in made.outcome, made.outcome
     run = open_run(made.folder / "run")

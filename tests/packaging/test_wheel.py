@@ -239,6 +239,12 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     whole = len(read.p_signal) // int(read.fs) * int(read.fs)
     steps = np.rint(read.p_signal[:whole, 0] * 200).astype(int).reshape(-1, int(read.fs))
     (folder / "one.edf").write_bytes(edf_bytes([steps.tolist()], labels=["ECG MLII"], units=["mV"]))
+    (lines,) = re.findall(
+        r"^```hex\n(.*?)^```", (ROOT / "docs" / "updates.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    (folder / "example.delta").write_bytes(
+        b"".join(bytes.fromhex(line[line.index(" ") :]) for line in lines.splitlines())
+    )
     return folder
 
 
@@ -347,6 +353,7 @@ NEEDS = {
     "methods": ("train", "methods"),
     "federate": ("flower", "federate", "status", "server"),
     "keys": ("sign", "keys", "new", "mine"),
+    "delta show": ("sign", "delta", "show", "example.delta"),
     "predict --trusted": (
         *("sign", "predict", OLD / "bundle", "demo01.csv", "--force", "--trusted", "key.pem", "--out", "out"),
     ),

@@ -167,7 +167,7 @@ BEFORE: dict[str, tuple[Change, str]] = {
     "a round that another went before": (fields(round=2, last=1), "behind"),
     "a weight that is no number": (leaf(np.full(12, np.nan, np.float32)), "model"),
     "weights of 1e30": (leaf(np.full(12, 1e30, np.float32)), "model"),
-    "a weight of another shape": (leaf(np.zeros((3, 4, 5), np.float32)), "training"),
+    "a weight of another shape": (leaf(np.zeros((3, 4, 5), np.float32)), "internal"),
     "weights without a leaf": (lost, "internal"),
     "a leaf that the method does not know": (
         lambda asked: asked.leaves.update({"beats": Array.from_numpy_ndarray(np.zeros(3, np.float32))}),
@@ -183,7 +183,7 @@ BEFORE: dict[str, tuple[Change, str]] = {
     "an unknown method": (order(method="nobody"), "request"),
     "a method of the server's own": (order(method="/tmp/mine.py:Method"), "request"),
     "a method that pools beats": (order(method="centralised"), "request"),
-    "another protocol": (order(protocol=99), "request"),
+    "another protocol": (order(protocol=99), "older"),
     "an option that nobody knows": (order(options={"transport": "pickle"}), "request"),
     "a run's name that is a path": (order(run="../../../../etc/passwd"), "request"),
     "a site's name with control characters": (named("\x1b[2J\u202ea"), "request"),
@@ -204,7 +204,7 @@ DURING: dict[str, tuple[Change, str]] = {
     "other numbers of the patients": (order(first=1), "request"),
     "other weights for a third time": (leaf(np.ones(12, np.float32)), "bound"),
     "a round that goes back": (fields(round=1, last=1), "request"),
-    "a round that skips one": (fields(round=2, last=5), "behind"),
+    "a round that skips one": (fields(round=2, last=5), "request"),
 }
 #: Ends of the run, after its last round.
 AFTER: dict[str, tuple[Change, str]] = {
@@ -245,8 +245,9 @@ def main(grid: Any, context: Any) -> None:
     folder, answers = server.parent / "honest", server.parent / "answers.jsonl"
     (node,) = (int(one.node_id) for one in grid.get_nodes())
     parts: list[tuple[dict[str, tuple[Change, str]], str]] = [({"round 1": (lambda _: None, "")}, "1")]
-    parts += [({"round 1 otherwise": (leaf(np.zeros(12, np.float32)), "")}, "1"), (DURING, "1")]
-    parts += [({"round 1 again": (lambda _: None, "")}, "1"), ({"round 2": (lambda _: None, "")}, "2")]
+    parts += [({"round 1 again": (lambda _: None, "")}, "1")]
+    parts += [({"round 1 otherwise": (leaf(np.full(12, 2.0, np.float32)), "")}, "1"), (DURING, "1")]
+    parts += [({"round 2": (lambda _: None, "")}, "2")]
     parts += [(AFTER, "end"), ({"the end": (lambda _: None, "")}, "end")]
     parts += [({"another end": (leaf(np.zeros(12, np.float32)), "ended")}, "end"), (BEFORE, "1")]
     with answers.open("a") as stream:

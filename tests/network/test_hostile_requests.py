@@ -95,6 +95,7 @@ def test_a_hostile_server_gets_refusals_and_the_site_goes_on(
     log = check_log(site)
     assert len(log.lines) == len(lines)
     assert sum(file.stat().st_size for file in site.glob("*log*")) < MIB
-    assert len(list((site / "runs").iterdir())) == 1
+    begun = sum(line["expected"] == "internal" for line in lines)  # weights that only training shows to be wrong
+    assert 1 <= len(list((site / "runs").iterdir())) <= 1 + begun
     assert sorted(path.name for path in site.glob("result*")) == ["result"]
     shutil.rmtree(server)

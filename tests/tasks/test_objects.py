@@ -309,6 +309,7 @@ def test_to_dict_is_json(objects: dict[str, list[Any]]) -> None:
         *("Scores", "Predictions", "PersonalModel", "Inspection", "Detections", "Ec57Scores", "Conversion"),
         *("Batch", "RecordingReport", "RunReport", "Labelling", "LabelPersonalization", "EventRules"),
         *("Delineation", "WaveIntervals", "FolderReport", "LabelAgreement", "Sweep", "Reproduction"),
+        "DeltaSummary",
     }
     for name in with_one:
         for one in objects[name]:

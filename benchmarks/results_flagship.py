@@ -107,22 +107,22 @@ def main_table(methods: dict[str, Runs]) -> list[str]:
                 label,
                 passes,
                 f"{statistics.fmean(run['test']['T_g'] for run in runs):.3f}",
-                with_interval(over_patients(runs, _mean)),
+                with_interval(over_patients(runs, mean_score)),
                 f"{statistics.fmean(run['test_truth']['T_p'] for run in runs):.3f}",
                 f"{statistics.fmean(run['test']['T_r'] for run in runs):.3f}",
                 f"{statistics.fmean(run['test_worst_tenth'] for run in runs):.3f}",
-                "" if name == gate else interval(over_patients(methods[gate], _mean, minus=runs)),
+                "" if name == gate else interval(over_patients(methods[gate], mean_score, minus=runs)),
             )
         )
     columns = ("model", "passes", "T_g", "T_p", "T_p, true classes", "T_r", "worst tenth", "T_p: FedGate minus this")
     return table(columns, rows)
 
 
-def _mean(scores: Scores) -> float:
+def mean_score(scores: Scores) -> float:
     return float(scores.mean())
 
 
-def _worst(scores: Scores) -> float:
+def worst_score(scores: Scores) -> float:
     return float(worst_tenth(scores).mean())
 
 
@@ -198,7 +198,7 @@ def differences(methods: dict[str, Runs], gate: str = "FedGate") -> list[str]:
     rows = [
         (
             name.removeprefix(prefix),
-            *(interval(over_patients(own, statistic, minus=runs)) for statistic in (_mean, _worst)),
+            *(interval(over_patients(own, statistic, minus=runs)) for statistic in (mean_score, worst_score)),
         )
         for name, runs in others.items()
         if len(runs) == len(own)

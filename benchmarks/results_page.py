@@ -51,7 +51,7 @@ THREE_WAYS = (
     " beats: alone {}, together {}, personal {}](images/three-ways/three-ways.svg)",
     "",
     "A model of one patient serves that patient's usual beats well and recognises no others.",
-    "The personal model comes close to the better model on both sides.",
+    "The personal model keeps most of both: on each side it lies between the two.",
 )
 
 COMMANDS = """## About the commands

@@ -1,13 +1,13 @@
 """The results page's section on other splits of the same beats, from ``flagship/results-*.json``."""
 
 import statistics
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from common import OF_ITS_MODEL, ROOT, results_of, table, with_interval
-from results_flagship import _mean, over_patients
+from common import OF_ITS_MODEL, ROOT, interval, results_of, table, with_interval
+from results_flagship import mean_score, over_patients
 
+LOCAL, MINUS_LOCAL = "Local", "minus local"
 #: Rows: name of the runs, label.
 ROWS = (
     ("FedGate", "FedGate, the default"),
@@ -16,7 +16,7 @@ ROWS = (
     (OF_ITS_MODEL + "unchanged", "its global model for everybody"),
     ("GRP-FED", "GRP-FED"),
     ("FedAvg", "FedAvg, restricted to the patient's classes"),
-    ("Local", "each patient alone"),
+    (LOCAL, "each patient alone"),
 )
 
 
@@ -34,14 +34,21 @@ def splits(results: dict[str, Any]) -> list[str]:
     lines = [
         "The chronological split trains on the first minutes of each recording and tests on the last ones, with 6 s"
         " between them, so no\ntest window shares samples with a training window"
-        " ([splits](cohort.md#splits)). 20 passes; T_p with 95% bootstrap intervals over\npatients and seeds."
+        " ([splits](cohort.md#splits)). 20 passes; T_p with 95% bootstrap intervals over\n"
+        "patients, and over seeds where there are several."
     ]
-    for key, title in (("T_p", "T_p"), ("T_g", "T_g"), ("T_r", "T_r")):
+    for key, title in (
+        ("T_p", "T_p"),
+        (MINUS_LOCAL, "T_p minus that of each patient alone"),
+        ("T_g", "T_g"),
+        ("T_r", "T_r"),
+    ):
         columns = ("model", *(f"{split} ({_seeds(methods)})" for split, methods in measured.items()))
         rows = [
-            (label, *(_cell(methods.get(name), key) for methods in measured.values()))
+            (label, *(_cell(methods, name, key) for methods in measured.values()))
             for name, label in ROWS
-            if key != "T_g" or not name.startswith(OF_ITS_MODEL)  # their global model is FedGate's
+            if not (key == "T_g" and name.startswith(OF_ITS_MODEL))  # their global model is FedGate's
+            and not (key == MINUS_LOCAL and name == LOCAL)
         ]
         lines += ["", f"**{title}**", "", *table(columns, rows)]
     commands = " and ".join(f"`{(results_of('flagship', file) or {})['command']}`" for file in files)
@@ -53,9 +60,12 @@ def _seeds(methods: dict[str, Any]) -> str:
     return "1 seed" if seeds == 1 else f"{seeds} seeds"
 
 
-def _cell(runs: Sequence[dict[str, Any]] | None, key: str) -> str:
+def _cell(methods: dict[str, Any], name: str, key: str) -> str:
+    runs = methods.get(name)
     if not runs:
         return "not run"
+    if key == MINUS_LOCAL:
+        return interval(over_patients(runs, mean_score, minus=methods[LOCAL]))
     if key == "T_p":
-        return with_interval(over_patients(runs, _mean))
+        return with_interval(over_patients(runs, mean_score))
     return f"{statistics.fmean(run['test'][key] for run in runs):.3f}"

@@ -78,6 +78,7 @@ def _best_three(t_l: dict[str, float]) -> str:
 
 
 def _order(eight: Rows) -> Iterator[Finding]:
+    assert 0.8 < _rank_correlation(eight) < 1, WRONG_NOW
     yield (
         "the order of the eight methods by T_l",
         "mostly",
@@ -166,6 +167,7 @@ def _two_patients(rows: Rows, passes: int) -> Iterator[Finding]:
 
     near, far = ({name: scores(name, patient) for name in CASES} for patient in (NEAR, FAR))
     assert max(CASES, key=lambda name: near[name]) == "GRP-FED", WRONG_NOW
+    assert far["GRP-FED"][1] < max(score for _, score in far.values()), WRONG_NOW
     yield (
         "GRP-FED serves a typical and an atypical patient best (figure 5)",
         "typical patient only, one seed",

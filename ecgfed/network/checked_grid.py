@@ -59,15 +59,15 @@ class CheckedGrid:
                 list(parts), make_pull_object_fn_protobuf(client.PullObject, node, run), max_time=PULL_S
             )
             message = put_together(tree.object_id, contents, self.limits())
-            found = self._checked(metadata, message)
+            reply = self._checked(metadata, message)
         except ObjectPullError as problem:  # its upload has expired
-            found = make_message(metadata=metadata, error=Error(ErrorCode.MESSAGE_UNAVAILABLE, str(problem)))
+            reply = make_message(metadata=metadata, error=Error(ErrorCode.MESSAGE_UNAVAILABLE, str(problem)))
         except ValueError as problem:
-            found = make_message(metadata=metadata, error=Error(MALFORMED, f"cannot be read: {problem!s:.200}"))
+            reply = make_message(metadata=metadata, error=Error(MALFORMED, f"cannot be read: {problem!s:.200}"))
         client.ConfirmMessageReceived(
             ConfirmMessageReceivedRequest(node=node, run_id=run, message_object_id=tree.object_id)
         )
-        return found
+        return reply
 
     def _checked(self, metadata: Metadata, message: object) -> Message:
         if not isinstance(message, Message):

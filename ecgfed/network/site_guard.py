@@ -49,10 +49,10 @@ def check_messages(folder: Path) -> None:
     """
     utils: Any = inflatable_utils
     utils.inflate_object_from_contents = or_empty(message_limits(folder), utils.inflate_object_from_contents)
-    most = int(MEMORY_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    limit = int(MEMORY_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    if hard == resource.RLIM_INFINITY or hard > most:
-        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+    if hard == resource.RLIM_INFINITY or hard > limit:
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
 def guard_supernode(folder: Path) -> None:

@@ -87,7 +87,7 @@ def _whole(pull: Callable[..., Any]) -> Callable[..., Any]:
 
     def pull_messages(request: PullAppMessagesRequest, state: Any, task: Any) -> Any:
         uploading = _uploading(state, list(request.message_ids))
-        ids = [one for one in request.message_ids if one not in uploading]
+        ids = [question for question in request.message_ids if question not in uploading]
         return pull(PullAppMessagesRequest(message_ids=ids), state, task)
 
     return pull_messages

@@ -1,4 +1,4 @@
-"""The entries of a batch's summary on the disk, so that 100,000 recordings take no memory worth mentioning."""
+"""The entries of a batch's summary, on the disk: each takes 8 bytes of memory."""
 
 import json
 import tempfile
@@ -17,10 +17,10 @@ class StoredEntries(Sequence[Entry]):
     """JSON objects in a temporary file without a name; each access parses one.
 
     Args:
-        entries: the first ones.
+        entries: the first entries, JSON-ready.
 
     Raises:
-        StorageError: the temporary folder is full.
+        StorageError: the temporary folder cannot be written.
     """
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:

@@ -39,8 +39,8 @@ from ecgfed.domain.signal.qrs_views import (
     USUAL_OF,
 )
 
-#: Ages of a candidate in seconds at which it is looked at, and the log odds above which it is then announced; chosen on
-#: the DS1 records of MIT-BIH (benchmarks/stream/early.py).
+#: Ages of a candidate in seconds at which it is evaluated, and the log odds above which it is then announced: those of
+#: a first trial, not tuned (docs/decisions/0122; ``benchmarks/stream/early.py`` measures them).
 MARKS = ((0.3, 3.0), (0.4, 2.0), (0.6, 1.0), (0.8, 0.0))
 #: Log odds of all leads together below which a candidate is dropped.
 HOPELESS = -3.0

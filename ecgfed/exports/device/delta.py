@@ -126,7 +126,7 @@ def make_delta(
 
     Args:
         base: the image on the device.
-        result: the image it shall have.
+        result: the image after the update.
         kind: what both are.
         counter: 1 to 2^64 - 1.
         device: tag of the one device that takes it, or ``ANY``.

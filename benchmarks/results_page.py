@@ -164,8 +164,8 @@ def databases(results: dict[str, Any]) -> list[str]:
         f" supraventricular beats: MIT-BIH {sveb[0]} and {sveb[1]}, SVDB {sveb[2]} and {sveb[3]}. The second number of"
         " each pair is without training on that database.](images/databases/databases.svg)",
         "",
-        "Each patient is read by a model that was trained without that patient. Supraventricular beats are the weak point in"
-        " both databases.",
+        "Each patient is read by a model that was trained without that patient. Supraventricular beats are the weak"
+        " point in both databases.",
         "",
         *table(
             ("database", "trained", "F1, ventricular (%)", "F1, supraventricular (%)"),

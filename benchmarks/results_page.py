@@ -172,7 +172,8 @@ def databases(results: dict[str, Any]) -> list[str]:
             [(name, trained, *(f"{f1:.1f}" for f1 in f1s)) for name, trained, *f1s in rows],
         ),
         "",
-        "Whole records, beat by beat (EC57), R peaks by ecgfed, no labels of the patient. One training each; the recipe\nis described in [decision 0085](decisions/0085-the-packaged-model-of-three-databases.md).",
+        "Whole records, beat by beat (EC57), R peaks by ecgfed, no labels of the patient. One training each"
+        " ([decision 0085](decisions/0085-the-packaged-model-of-three-databases.md)).",
     ]
 
 

@@ -103,8 +103,7 @@ class SiteLoop:
         self._failed_checks = 0 if connected else self._failed_checks + 1
         if connected and not self._connected:
             self.progress.note(f"Connected: {self.server} knows this site's key.")
-            # a server may be a moment later than its sites
-        elif not connected and (self._connected or self._failed_checks == 2):
+        elif not connected and (self._connected or self._failed_checks == 2):  # a server may start a moment later
             self._explain_failed(connection)
         self._connected = connected
         self.health.healthy, self.health.detail = connected, "connected" if connected else "not connected"

@@ -46,6 +46,8 @@ REWRITTEN = (
     "docs/graphs.md",
     "docs/executors.md",
     "docs/architecture.md",
+    "docs/own-data.md",
+    "docs/own-parts.md",
 )
 #: Words in a sentence: the median of a page, and the maximum.
 MEDIAN_WORDS, MAX_WORDS = 20, 40

@@ -48,6 +48,8 @@ REWRITTEN = (
     "docs/architecture.md",
     "docs/own-data.md",
     "docs/own-parts.md",
+    "docs/extend.md",
+    "docs/reproduce.md",
 )
 #: Words in a sentence: the median of a page, and the maximum.
 MEDIAN_WORDS, MAX_WORDS = 20, 40

@@ -50,6 +50,7 @@ REWRITTEN = (
     "docs/own-parts.md",
     "docs/extend.md",
     "docs/reproduce.md",
+    "docs/microcontroller.md",
 )
 #: Words in a sentence: the median of a page, and the maximum.
 MEDIAN_WORDS, MAX_WORDS = 20, 40

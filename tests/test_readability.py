@@ -51,6 +51,7 @@ REWRITTEN = (
     "docs/extend.md",
     "docs/reproduce.md",
     "docs/microcontroller.md",
+    "docs/javascript.md",
 )
 #: Words in a sentence: the median of a page, and the maximum.
 MEDIAN_WORDS, MAX_WORDS = 20, 40

@@ -52,6 +52,7 @@ REWRITTEN = (
     "docs/reproduce.md",
     "docs/microcontroller.md",
     "docs/javascript.md",
+    "docs/bundle-format.md",
 )
 #: Words in a sentence: the median of a page, and the maximum.
 MEDIAN_WORDS, MAX_WORDS = 20, 40

@@ -53,6 +53,7 @@ REWRITTEN = (
     "docs/microcontroller.md",
     "docs/javascript.md",
     "docs/bundle-format.md",
+    "docs/stream.md",
 )
 #: Words in a sentence: the median of a page, and the maximum.
 MEDIAN_WORDS, MAX_WORDS = 20, 40

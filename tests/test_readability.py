@@ -54,6 +54,7 @@ REWRITTEN = (
     "docs/javascript.md",
     "docs/bundle-format.md",
     "docs/stream.md",
+    "docs/grp-fed-in-pictures.md",
 )
 #: Words in a sentence: the median of a page, and the maximum.
 MEDIAN_WORDS, MAX_WORDS = 20, 40

@@ -16,7 +16,8 @@ from ecgfed.tasks.reproduce_result import Line, Reproduction, Score
 RESULTS = "results.json"
 INTRO = """# Reproduce the papers' tables
 
-Train and score a table of a paper with one command; it prints the paper's value, ours and the difference. Full protocols take hours; `ecgfed reproduce --list` estimates them on your machine within about a minute.
+Train and score a table of a paper with one command; it prints the paper's value, ours and the difference. Full
+protocols take hours; `ecgfed reproduce --list` estimates them on your machine within about a minute.
 
 ```sh
 ecgfed reproduce --list
@@ -26,7 +27,8 @@ ecgfed reproduce fed-rod --table 1 --data cifar10 --alpha 0.3 --rows "FedAvg; Fe
 ecgfed reproduce fedabc --table 1 --data cifar10 --alpha 0.3 --source DATA --work WORK
 ```
 
-`DATA` contains the data sets in folders of these names: {folders} ([where to get them](data.md)). If a data set is missing, the command names it in one line and runs the rest of the table.
+`DATA` contains the data sets in folders of these names: {folders} ([where to get them](data.md)). If a data set is
+missing, the command names it in one line and runs the rest of the table.
 
 | topic | behaviour |
 | --- | --- |
@@ -36,9 +38,13 @@ ecgfed reproduce fedabc --table 1 --data cifar10 --alpha 0.3 --source DATA --wor
 | scale | `full`, or `reduced` for a shorter run; the differences are listed below and printed |
 | device | a GPU if there is one (`--device`) |
 | Python | `ecgfed.reproduce("fed-rod", 1, source="DATA", work="WORK", data="cifar10", alpha=0.3)` |
-| local models | a method without personal models is scored by its local models where the paper does so (Fed-RoD's *PM*; FedABC). Clients have them after one more round of local training on the last global model |
+| models | a method without personal models is scored by its local models, if the paper does so |
 
-The papers' tables are data: `ecgfed/papers/` has a file for each paper with its protocols, its rows and the printed values. A test compares the values with a second transcription. `benchmarks/pages.py` writes this page; change it there.
+Local models are those after one more round of local training on the last global model (Fed-RoD's *PM*; FedABC).
+
+The papers' tables are data: `ecgfed/papers/` has a file for each paper with its protocols, its rows and the printed
+values. A test compares the values with a second transcription. `benchmarks/pages.py` writes this page; change it
+there.
 
 ## What has been run
 
@@ -57,8 +63,9 @@ def page() -> str:
             shown = [part for reproduction in scales for part in measured(reproduction)]
             states = [state for reproduction in scales if (state := state_of(reproduction))]
             overview.append((f"[{paper.name}](#{paper.name})", number, one.title, "; ".join(states) or "not yet"))
-            if shown or one.note:
-                sections += [f"### {paper.name}, table {number}: {one.title}", "", *([one.note, ""] if one.note else [])]
+            note = [one.note, ""] if one.note else []
+            if shown or note:
+                sections += [f"### {paper.name}, table {number}: {one.title}", "", *note]
                 sections += shown or ["Not run yet.", ""]
     intro = INTRO.format(folders=folders)
     parts = [intro.rstrip(), "", *table(("paper", "table", "title", "rows run"), overview), "", *sections]

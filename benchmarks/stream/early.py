@@ -233,8 +233,8 @@ def page(results: dict[str, Any]) -> list[str]:
     if of_class := results["conditions"].get("clean", {}).get("class"):
         late, first, last = of_class["delay"], of_class["first"], of_class["final"]
         text = (
-            f"The first class is reported after {late['median_s']:.2f} s (median), {late['most_s']:.2f} s at most. F1 of VEB "
-            f"is {first['veb']:.2f}% with the first class and {last['veb']:.2f}% with the final one, of SVEB "
+            f"The first class is reported after {late['median_s']:.2f} s (median), {late['most_s']:.2f} s at most. F1 "
+            f"of VEB is {first['veb']:.2f}% with the first class and {last['veb']:.2f}% with the final one, of SVEB "
             f"{first['sveb']:.2f}% and {last['sveb']:.2f}%."
         )
         lines += ["", text]

@@ -17,6 +17,7 @@ from test_c_years import counts_of
 from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, window_spans
 from ecgfed.domain.record.reader import read_recording
 from ecgfed.domain.record.recording import Recording
+from ecgfed.domain.signal import quality
 from ecgfed.domain.signal.pacing import CLEAR_SCORE, beat_scores
 from ecgfed.domain.signal.quality import Reason
 from ecgfed.domain.signal.spans import Spans
@@ -106,6 +107,32 @@ def test_hum_alone_is_noise(quality_program: Path) -> None:
     found = c_reasons_at(quality_program, signal_mv, 0.0)
     np.testing.assert_array_equal(found, reasons_at(signal_mv, ()))
     assert (found[9000:12000] == 16).all()
+
+
+@pytest.mark.mitdb
+@pytest.mark.parametrize("seed", range(4))
+def test_faults_anywhere_in_a_real_record_are_pythons(
+    quality_program: Path, mitdb: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Forty faults of any length up to 10 s; 10 microvolt are flat in C, and in float64 sometimes 1e-17 mV more."""
+    monkeypatch.setattr(quality, "FLAT_MV", quality.FLAT_MV + 1e-9)
+    random, signal_mv = np.random.default_rng(seed), mlii(mitdb, "100")[: 300 * 360].copy()
+    for _ in range(40):
+        at, samples = int(random.integers(0, len(signal_mv) - 4000)), int(random.choice([5, 30, 200, 400, 1000, 2500]))
+        part = signal_mv[at : at + samples]
+        part[:] = {
+            "gap": np.full(samples, np.nan),
+            "flat": np.full(samples, part[0]),
+            "rail": np.full(samples, 5.115),
+            "spike": part + np.where(np.arange(samples) < 9, 20.0, 0.0),
+            "noise": part + random.normal(0, 0.15, samples),
+            "hum": 0.3 * np.sin(2 * np.pi * 50 * np.arange(samples) / 360),
+            "jump": part + 2.0,
+        }[str(random.choice(["gap", "flat", "rail", "spike", "noise", "hum", "jump"]))]
+    signal_mv = np.clip(np.round(signal_mv, 3), -5.115, 5.115)
+    found = c_reasons_at(quality_program, signal_mv, 5.115)
+    np.testing.assert_array_equal(found, reasons_at(signal_mv, (-5.115, 5.115)))
+    assert len(set(found.tolist())) >= 4
 
 
 @pytest.mark.mitdb

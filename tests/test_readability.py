@@ -36,6 +36,7 @@ REWRITTEN = (
     "docs/install.md",
     "docs/qrs.md",
     "docs/devices.md",
+    "docs/phones.md",
     "docs/grp-fed.md",
     "docs/cifar10.md",
     "docs/how-to.md",

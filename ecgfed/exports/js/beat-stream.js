@@ -3,7 +3,9 @@
 import { BandStream } from "./band-stream.js";
 import { ContextStream, ProvisionalFeatures } from "./context-stream.js";
 import { REACH } from "./fir.js";
+import { notRecorded } from "./no-signal.js";
 import { joined, rint } from "./numbers.js";
+import { PacingScore } from "./pacing.js";
 import { QrsDetector } from "./qrs.js";
 import { ALONE, NO_SIGNAL } from "./quality-reasons.js";
 import { QualityStream } from "./quality-stream.js";
@@ -15,7 +17,7 @@ import { FLAG_PADDED, FLAG_POOR_QUALITY, FS_HZ, windowSpan } from "./windows.js"
 /** @typedef {import("./classifier.js").Classifier} Classifier */
 /**
  * A beat that waits for its features.
- * @typedef {import("./context.js").Beat & {sample: number, flags: number, poor: string[], rr: Float32Array | null}} Waiting
+ * @typedef {import("./context.js").Beat & {sample: number, flags: number, poor: string[], rr: Float32Array | null, noSignal: boolean, paced: number}} Waiting
  */
 /**
  * Options of a stream, the same for all its recordings.
@@ -67,6 +69,7 @@ export class BeatStream {
     this.received = 0; // number of samples
     this.quality = new QualityStream(fsHz, railsMv);
     const withStrip = classifier.rrVersion === 3;
+    this.pacing = new PacingScore(fsHz);
     this.band = new BandStream(fsHz, withStrip);
     const { up, down } = this.band.resampler;
     /** How many samples after an R peak an early prediction waits for at least, as in Python. */
@@ -200,7 +203,7 @@ export class BeatStream {
    * @returns {StreamBeat}
    */
   beat(beat, prediction, stage) {
-    return { ...this.classifier.beat(beat.sample, this.fsHz, beat.flags, beat.poor, prediction), stage };
+    return { ...this.classifier.beat(beat.sample, this.fsHz, beat.flags, beat.poor, prediction), stage, noSignal: beat.noSignal, paced: beat.paced };
   }
 
   /**
@@ -214,7 +217,9 @@ export class BeatStream {
     const poor = this.quality.reasonsIn(start, stop);
     const lost = this.quality.spans(NO_SIGNAL);
     const flags = Number(padded) * FLAG_PADDED + Number(poor.length > 0) * FLAG_POOR_QUALITY;
-    return { sample: peak, windowMv, besideMv, flags, poor, usable: !padded && !lost.overlap(start, stop), beforeS: this.intervalS(before, peak), rr: null };
+    const noSignal = notRecorded(this.fsHz, this.quality)(peak, windowMv);
+    const paced = this.pacing.of(this.quality.around(peak, this.pacing.before, this.pacing.after));
+    return { sample: peak, windowMv, besideMv, flags, poor, noSignal, paced, usable: !padded && !lost.overlap(start, stop), beforeS: this.intervalS(before, peak), rr: null };
   }
 
   /** The interval between two R peaks in seconds, NaN if undefined. @param {number} before -1 for none @param {number} peak */

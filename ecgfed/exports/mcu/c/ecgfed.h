@@ -76,6 +76,7 @@ typedef struct {
     void *user;
     ecgfed_inference inference;
     void *inference_user;
+    void (*on_sample)(void *user, int32_t uv, int32_t missing); /* ecgfed_monitor's, called with `user` */
     ecgfed_counters counters;  /* to be read at any time between two calls */
 } ecgfed_state;
 

@@ -92,8 +92,8 @@ def scale(results: dict[str, Any]) -> list[str]:
     columns = ("round with", "GB up", f"minutes at {line:g} Gbit/s", "GiB held", f"fits in {memory:g} GiB")
     cores = found["superlink_cores"]
     return [
-        f"Computed from the measured costs for {found['hospitals']:,} hospitals of {found['patients_each']:,} patients; "
-        "never run:",
+        f"Computed from the measured costs for {found['hospitals']:,} hospitals of {found['patients_each']:,} patients "
+        "each, never run:",
         "",
         *common.table(columns, rows),
         "",

@@ -32,10 +32,6 @@ WHOLE = (
 #: Parts between marks: page, name of the mark, script, function, results file, the key that the function takes.
 PARTS = (
     (
-        "docs/hospitals.md", "benchmarks/hospitals/page.py",
-        "hospitals/page.py", "main_table", "hospitals/results.json", None,
-    ),
-    (
         "docs/federation-tools.md", "benchmarks/beside/page.py",
         "beside/page.py", "measured", "beside/results.json", None,
     ),
@@ -70,9 +66,13 @@ PARTS = (
         )
     ),
     *(
-        ("docs/hospitals.md", f"page.py:{part}", "network/page.py", part, f"network/{source}.json", None)
-        for part, source in (
-            ("faults", "faults"), ("loopback", "cost"), ("transport", "cost"), ("scale", "cost"), ("mitbih", "mitbih"),
+        (page, f"page.py:{part}", "network/page.py", part, f"network/{source}.json", None)
+        for page, part, source in (
+            ("docs/hospitals.md", "loopback", "cost"),
+            ("benchmarks/network/README.md", "transport", "cost"),
+            ("benchmarks/network/README.md", "faults", "faults"),
+            ("benchmarks/network/README.md", "mitbih", "mitbih"),
+            ("benchmarks/network/README.md", "scale", "cost"),
         )
     ),
 )  # fmt: skip

@@ -56,6 +56,14 @@ REWRITTEN = (
     "docs/bundle-format.md",
     "docs/stream.md",
     "docs/grp-fed-in-pictures.md",
+    "benchmarks/network/README.md",
+    "docs/federation-tools.md",
+    "docs/hospital-it.md",
+    "docs/hospitals.md",
+    "docs/privacy.md",
+    "docs/secure-aggregation.md",
+    "docs/security.md",
+    "docs/updates.md",
 )
 #: Words in a sentence: the median of a page, and the maximum.
 MEDIAN_WORDS, MAX_WORDS = 20, 40

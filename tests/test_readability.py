@@ -13,6 +13,7 @@ REWRITTEN = (
     "CONTRIBUTING.md",
     "benchmarks/README.md",
     "docs/results.md",
+    "docs/leaderboard.md",
     "docs/whole-path.md",
     "docs/researchers.md",
     "docs/training.md",

@@ -42,6 +42,7 @@ REWRITTEN = (
     "docs/how-to.md",
     "docs/int8.md",
     "docs/versions.md",
+    "docs/deprecations.md",
     "docs/dependencies.md",
     "docs/command-line.md",
     "docs/graphs.md",

@@ -33,7 +33,7 @@ PACKAGES = {
 }
 #: What was trained on what; the peers were not trained here.
 PEERS_TRAINED_ON = "not trained here; most peers were developed with MIT-BIH in view"
-OURS_TRAINED_ON = "DS1 and synthetic copies of it; DS2 was read three times (benchmarks/qrs)"
+OURS_TRAINED_ON = "DS1 and synthetic copies of DS1; DS2 was read three times (benchmarks/qrs)"
 #: Papers of methods, by how their names in the results begin; of others a page of ours.
 PAPERS = {"GRP-FED": "https://arxiv.org/abs/2108.13858", "FedAvg": "https://arxiv.org/abs/1602.05629"}
 _SEEDS = re.compile(r"--seeds ((?:\d+ ?)+)")

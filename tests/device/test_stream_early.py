@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from ecgfed.base.errors import OptionError
 from ecgfed.device import Classifier, QrsDetector, StreamBeat, StreamClassifier, open_bundle
 from ecgfed.domain.beats.announced import CLASS_S, Announcements, PeakEvent
+from ecgfed.domain.beats.rr import RR_NAMES
+from ecgfed.domain.beats.stream import BeatStream
 from ecgfed.domain.beats.windows import FS_HZ
 from ecgfed.domain.signal.qrs import DELAY_S
-from ecgfed.domain.signal.qrs_early import AT_MOST_S, EarlyPeaks
+from ecgfed.domain.signal.qrs_early import AT_MOST_S, HOPELESS, EarlyPeaks, _Scores, _Wave
+from ecgfed.domain.signal.qrs_rhythm import Likely
 from ecgfed.exports.device.shipped import shipped_model
 from ecgfed.exports.device.stream import ANNOUNCE_STEP_S
 
@@ -140,6 +143,36 @@ def test_peaks_are_announced_where_the_detector_puts_them() -> None:
     decided += detector.finish().tolist()
     inside = [peak for peak in decided if 5.0 < peak / 500.0 < len(signal) / 500.0 - 1.0]
     assert inside == [peak for peak in announced if inside[0] <= peak <= inside[-1]]
+
+
+def test_a_vote_against_a_beat_is_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Single leads are less sure than all together at first, and outvote them."""
+    judged = EarlyPeaks._judged
+
+    def outvoted(self: EarlyPeaks, scores: _Scores, wave: _Wave, *, is_last: bool) -> tuple[float, Likely] | None:
+        found = judged(self, scores, wave, is_last=is_last)
+        return found and (found[0] if wave.looks else HOPELESS - 1.0, found[1])
+
+    monkeypatch.setattr(EarlyPeaks, "_judged", outvoted)
+    signal, _ = synthetic_signal("NVNNA" * 8, seed=8)
+    detector = QrsDetector(FS_HZ)
+    early, announced, decided = EarlyPeaks(detector), [], []
+    for at in range(0, len(signal), 18):
+        decided += detector.push(signal[at : at + 18]).tolist()
+        announced += early.look()
+    inside = [peak for peak in decided if peak > 5.0 * FS_HZ]
+    assert len(inside) > 20
+    assert set(inside) <= set(announced)
+
+
+def test_an_early_class_has_the_interval_that_follows() -> None:
+    """Also once the detector has decided, which it does on a beat before it does on the next one."""
+    signal, _ = synthetic_signal("NNNNVNNA" * 8, seed=3)
+    stream = BeatStream(FS_HZ, 1, 0, 3, (), early=True, announce=True)
+    cuts = [stream.look(signal[None, at : at + 90]).early for at in range(0, len(signal) - 89, 90)]
+    is_void = np.concatenate([cut.windows.rr_s[:, RR_NAMES[3].index("void_next")] for cut in cuts])
+    assert len(is_void) > 50
+    assert not is_void.any()
 
 
 def test_another_value_of_early_is_refused(classifier: Classifier) -> None:

@@ -273,20 +273,28 @@ def test_labels_that_cannot_be_divided_are_refused(y: Any) -> None:
         ecgfed.partition(y, "iid", clients=2)
 
 
-@pytest.mark.parametrize(("name", "value"), [("clients", 2.5), ("clients", "3"), ("seed", 1.5), ("alpha", "a"), ("shards", 1.5)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("clients", 2.5), ("clients", "3"), ("seed", 1.5), ("alpha", "a"), ("shards", 1.5)]
+)
 def test_options_of_a_partition_of_another_type_are_refused(name: str, value: Any) -> None:
     with refuses(OptionError, "invalid-value", name):
         ecgfed.partition(Y, "shards" if name == "shards" else "dirichlet", **{"clients": 3, name: value})
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"split": "chronological", "time": np.arange(90), "gap": np.float32(2), "seed": np.int64(3)}
+    options: dict[str, Any] = {
+        "split": "chronological",
+        "time": np.arange(90),
+        "gap": np.float32(2),
+        "seed": np.int64(3),
+    }
     assert ecgfed.cohort_from_arrays(X, Y, CLIENT, out=tmp_path / "c", **options).meta["split_gap"] == 2
 
 
 def test_classes_of_floats_have_the_order_that_whole_numbers_have() -> None:
     by_float, by_int = (
-        ecgfed.cohort_from_arrays(X, Y.astype(kind), CLIENT, classes=[kind(c) for c in (2, 0, 1)]) for kind in (float, int)
+        ecgfed.cohort_from_arrays(X, Y.astype(kind), CLIENT, classes=[kind(c) for c in (2, 0, 1)])
+        for kind in (float, int)
     )
     assert by_float.classes == by_int.classes == ("2", "0", "1")
     np.testing.assert_array_equal(by_float.label, by_int.label)

@@ -295,18 +295,18 @@ class ModuleNet(Net):
             logits = module.get_submodule(self._head_path)(features)
             first = Inputs(inputs.examples[:-1], None if inputs.rr is None else inputs.rr[:-1])
             fewer = self._features(self._body(module).eval(), {}, first)
-        of_batch = [path for path, part in module.named_modules() if _normalises_by_batch(part)]
-        if of_batch or not torch.allclose(fewer, features[:-1], _TOLERANCE, _TOLERANCE):
-            which = f" ({of_batch[0]})" if of_batch else ""
-            problem = f"gives an example other features beside other examples{which}, also when it is evaluated"
-            expected = "features of the example alone: BatchNorm with running statistics, GroupNorm or LayerNorm"
-            raise self._error(problem, expected)
         if not isinstance(output, Tensor) or output.shape != (_PROBE, classes):
             what = f"shape {tuple(output.shape)}" if isinstance(output, Tensor) else f"a {type(output).__name__}"
             expected = f"logits ({_PROBE}, {classes}), one for each class, and nothing beside them"
             raise self._error(f"returns {what} for {_PROBE} examples", expected)
         if not output.isfinite().all():
             raise self._error(f"returns values that are not finite for {_PROBE} drawn examples", "finite logits")
+        of_batch = [path for path, part in module.named_modules() if _normalises_by_batch(part)]
+        if of_batch or not torch.allclose(fewer, features[:-1], _TOLERANCE, _TOLERANCE):
+            which = f" ({of_batch[0]})" if of_batch else ""
+            problem = f"gives an example other features beside other examples{which}, also when it is evaluated"
+            expected = "features of the example alone: BatchNorm with running statistics, GroupNorm or LayerNorm"
+            raise self._error(problem, expected)
         # a softmax or its logarithm behind the head is left out: the loss takes it itself
         forms = (logits, logits.log_softmax(1), logits.softmax(1))
         if not any(torch.allclose(output, form, _TOLERANCE, _TOLERANCE) for form in forms):

@@ -236,8 +236,8 @@ def imbalanced_stock(stock: NDArray[np.int64], imbalance: float) -> NDArray[np.i
 def drawn_counts(mix: NDArray[np.int64], stock: NDArray[np.int64]) -> NDArray[np.int64]:
     """Test examples of each class for a client's mix, (classes,): as many as there are without taking one twice.
 
-    In proportion to ``mix`` (classes,) and rounded to the nearest, never more than ``stock`` (classes,). A class that is
-    not in stock does not limit the others.
+    In proportion to ``mix`` (classes,) and rounded to the nearest, never more than ``stock`` (classes,). A class
+    that is not in stock does not limit the others.
     """
     there = (mix > 0) & (stock > 0)
     times = (stock[there] / mix[there]).min() if there.any() else 0.0

@@ -131,7 +131,8 @@ def as_column(values: object, name: str, count: int | None = None) -> NDArray[An
 
 def _is_missing(value: object) -> bool:
     """Return whether a value stands for none: None, NaN, NaT, or pandas' NA, whose comparisons are no bools."""
-    return value is None or ((equal := value == value) is not True and not (isinstance(equal, np.bool_) and equal))
+    equal: object = value is not None and value == value
+    return not (isinstance(equal, bool | np.bool_) and equal)
 
 
 def is_dataset(values: object) -> bool:

@@ -29,7 +29,7 @@ from ecgfed.tasks.evaluate import evaluate
 from ecgfed.tasks.opening import opened_cohort
 from ecgfed.tasks.progress import SILENT, Messages, ProgressReporter
 from ecgfed.tasks.sweep_result import Sweep, SweepRow, Values
-from ecgfed.tasks.train import train_seeds
+from ecgfed.tasks.train import check_options, train_seeds
 from ecgfed.tasks.train_options import SettingValue, resolve_options
 
 FILE_NAME = "sweep.json"
@@ -104,6 +104,8 @@ def sweep(
     opened = opened_cohort(cohort, executor)
     if not len(opened.usable(opened.pool(1))):
         raise OptionError("cohort", f"{opened.path} has no validation beats", "some, to compare by", code="no-beats")
+    for trial in trials:
+        check_options(opened, trial.config, trial.settings, trial.net or trial.config.net)
     fixed = _fixed(opened, base, base_settings, own, seeds)
     make_folder(out)
     with locked(out):

@@ -13,6 +13,8 @@ from ecgfed.base.text import count_of
 from ecgfed.core.config import SITE, TrainConfig
 from ecgfed.core.federation.data import excluded_beats, training_data, uses_weak_labels
 from ecgfed.core.federation.engine_choice import choose_engine
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.methods.base import Method
 from ecgfed.core.methods.own_losses import LOSS_PIN, is_loaded, loss_sha256, with_loss
 from ecgfed.core.methods.settings import Settings, make_settings
 from ecgfed.core.nets.net_source import name_of_net
@@ -216,6 +218,33 @@ def _create(
     net: PassedNet,
 ) -> Run:
     """Check the options, then create the run's folder."""
+    method, plan, device, engine = check_options(cohort, config, settings, net)
+    metadata = {
+        "device": device,
+        "engine": engine,
+        "slots": config.slots,
+        "eval_every": max(1, plan.rounds // 20) if config.eval_every is None else config.eval_every,
+        "excluded": excluded_beats(cohort, plan.leave_out).as_json(),
+        **({OWN_FUNCTIONS: own.names()} if own.names() else {}),
+        **({LOSS_PIN: digest} if (digest := loss_sha256(str(getattr(method.settings, "risk", "")))) else {}),
+    }
+    return target.create(lambda path: create_run(path, cohort, method, plan, metadata))
+
+
+def check_options(
+    cohort: Cohort, config: TrainConfig, settings: Mapping[str, SettingValue], net: PassedNet
+) -> tuple[Method, TrainPlan, str, str]:
+    """Return what options amount to: method, plan, device and engine; nothing is written.
+
+    Args:
+        cohort: the cohort.
+        config: the options.
+        settings: of the method, by name.
+        net: a net of one's own as it was passed, or None.
+
+    Raises:
+        OptionError: a combination of options that cannot be trained on this cohort.
+    """
     if config.dp_at == SITE:
         problem = "site, of which a simulation has none"
         raise OptionError("dp_at", problem, "server or patient", "ecgfed federate", code="conflict")
@@ -231,17 +260,7 @@ def _create(
     )
     clients = 1 if method.requirements.pooled else plan.clients_per_round or len(cohort.federation)
     compute = config.device, config.engine, config.slots
-    device, engine = choose_engine(*compute, plan.batch_size, clients, method.net.stacking_problem)
-    metadata = {
-        "device": device,
-        "engine": engine,
-        "slots": config.slots,
-        "eval_every": max(1, plan.rounds // 20) if config.eval_every is None else config.eval_every,
-        "excluded": excluded_beats(cohort, plan.leave_out).as_json(),
-        **({OWN_FUNCTIONS: own.names()} if own.names() else {}),
-        **({LOSS_PIN: digest} if (digest := loss_sha256(str(settings.get("risk", "")))) else {}),
-    }
-    return target.create(lambda path: create_run(path, cohort, method, plan, metadata))
+    return method, plan, *choose_engine(*compute, plan.batch_size, clients, method.net.stacking_problem)
 
 
 def _resume(

@@ -181,6 +181,14 @@ def test_a_common_test_set_is_drawn_to_each_clients_mix() -> None:
     assert not set(cohort.sample[cohort.pool(TEST)]) & set(range(60))
 
 
+def test_a_class_without_test_examples_takes_no_test_examples_of_others_away() -> None:
+    """Client 0 has classes 0, 1 and 2 in shares of 3 to 1 to 1; the common test set has 30 of class 0 and 30 of 1."""
+    label = np.concatenate([np.repeat([0, 1, 2], [30, 10, 10]), np.tile([0, 1], 30)])
+    client, split = np.repeat([0, -1], [50, 60]), np.repeat(["train", "test"], [50, 60])
+    cohort = ecgfed.cohort_from_arrays(np.arange(110.0)[:, None], label, client, split=split)
+    assert cohort.class_counts(cohort.clients[0], TEST).tolist() == [30, 10, 0]
+
+
 def test_a_cohort_in_memory_lives_as_long_as_somebody_holds_it() -> None:
     cohort = ecgfed.cohort_from_arrays(X + 1, Y, CLIENT)
     fingerprint = cohort.fingerprint
@@ -234,6 +242,12 @@ def test_a_cohort_in_memory_lives_as_long_as_somebody_holds_it() -> None:
         ({"X": {"a": X, "b": X}}, "invalid-value", "X"),
         ({"X": {"a": X}, "y": "label"}, "unknown-choice", "y"),
         ({"valid_share": 1.5}, "invalid-value", "valid_share"),
+        ({"test_share": "0.2"}, "invalid-value", "test_share"),
+        ({"seed": -1}, "invalid-value", "seed"),
+        ({"seed": 1.5}, "invalid-value", "seed"),
+        ({"split": "chronological", "time": np.arange(90), "gap": "1"}, "invalid-value", "gap"),
+        ({"y": pd.Series([None, *["a", "b"] * 44, "a"], dtype="string")}, "invalid-value", "y"),
+        ({"X": np.full((90, 2), 2**63, np.uint64)}, "invalid-value", "X"),  # int64 would make it negative
     ],
 )
 def test_what_cannot_be_a_cohort_is_refused(changed: dict[str, Any], code: str, parameter: str) -> None:
@@ -259,10 +273,31 @@ def test_labels_that_cannot_be_divided_are_refused(y: Any) -> None:
         ecgfed.partition(y, "iid", clients=2)
 
 
-@pytest.mark.parametrize(("name", "value"), [("clients", 2.5), ("clients", "3"), ("seed", 1.5), ("alpha", "a")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("clients", 2.5), ("clients", "3"), ("seed", 1.5), ("alpha", "a"), ("shards", 1.5)]
+)
 def test_options_of_a_partition_of_another_type_are_refused(name: str, value: Any) -> None:
     with refuses(OptionError, "invalid-value", name):
-        ecgfed.partition(Y, "dirichlet", **{"clients": 3, name: value})
+        ecgfed.partition(Y, "shards" if name == "shards" else "dirichlet", **{"clients": 3, name: value})
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    options: dict[str, Any] = {
+        "split": "chronological",
+        "time": np.arange(90),
+        "gap": np.float32(2),
+        "seed": np.int64(3),
+    }
+    assert ecgfed.cohort_from_arrays(X, Y, CLIENT, out=tmp_path / "c", **options).meta["split_gap"] == 2
+
+
+def test_classes_of_floats_have_the_order_that_whole_numbers_have() -> None:
+    by_float, by_int = (
+        ecgfed.cohort_from_arrays(X, Y.astype(kind), CLIENT, classes=[kind(c) for c in (2, 0, 1)])
+        for kind in (float, int)
+    )
+    assert by_float.classes == by_int.classes == ("2", "0", "1")
+    np.testing.assert_array_equal(by_float.label, by_int.label)
 
 
 def test_a_folder_with_another_shape_than_it_says_is_refused(tmp_path: Path) -> None:

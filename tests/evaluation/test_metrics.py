@@ -210,3 +210,18 @@ def test_on_the_command_line(local_run: Path, tmp_path: Path, ecgfed: Any) -> No
     result = json.loads(ecgfed(*command, "--json", "--overwrite").out)
     assert set(result["metrics"]) == {"auroc", "auprc"}
     assert "auroc_absent" in (tmp_path / "scores" / "per_patient.csv").read_text().splitlines()[0]
+
+
+def test_a_metric_that_writes_into_its_arguments_changes_no_other_score(local_run: Path, tmp_path: Path) -> None:
+    def clipped(truth: Ints, probabilities: Floats) -> float:
+        probabilities[:], truth[:] = 0.5, 0
+        return 0.0
+
+    metrics: dict[str, Any] = {"clipped": clipped, "auroc": "auroc"}
+    scores, alone = (
+        ecgfed.evaluate(local_run, metrics=each, out=tmp_path / name)
+        for name, each in (("both", metrics), ("alone", ["auroc"]))
+    )
+    assert scores.each("metrics", "auroc", "global") == alone.each("metrics", "auroc", "global")
+    for name, column in alone.predictions.items():
+        np.testing.assert_array_equal(scores.predictions[name], column)

@@ -1,5 +1,6 @@
 """T_g, T_p, T_r, T_l of real runs, computed again by hand: checkpoint files, torch logits, scikit-learn."""
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,11 @@ from conftest import train_run, write_record
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
 from support import SavedRun, copied, resealed, softmax
+from torch import nn
 
+import ecgfed
 from ecgfed.base.errors import CohortError, RunError
+from ecgfed.core.evaluation.local_models import local_models
 from ecgfed.core.evaluation.predict import Predictor
 from ecgfed.core.evaluation.scenarios import evaluate
 from ecgfed.core.federation.data import TrainingData, training_data
@@ -21,6 +25,7 @@ from ecgfed.core.federation.state import State
 from ecgfed.core.federation.threads import ThreadEngine
 from ecgfed.core.federation.train import train
 from ecgfed.core.methods.models import Pipeline, Stage
+from ecgfed.core.methods.server_sgd import PLAIN_MEAN
 from ecgfed.core.nets.net import NetSpec
 from ecgfed.core.nets.resnet1d import ResNet1d
 from ecgfed.core.runs.run import open_run
@@ -249,3 +254,46 @@ def test_local_models_are_one_more_round_of_local_training(fedavg_run: Path, coh
     assert result["local_models"]["T_p"] == pytest.approx(np.mean(expected))
     assert all(torch.equal(before[name], value) for name, value in run.state().server["model"].items())
     assert _evaluated(fedavg_run, local=False)["local_models"] is None
+
+
+def test_local_models_draw_an_epoch_as_the_run_does(cohort_path: Path, tmp_path: Path) -> None:
+    """An epoch of one beat of each class is one step; of all beats it would be several."""
+    options: dict[str, Any] = {"local_epochs": 1, "most_per_class": 1, "settings": {**PLAIN_MEAN, "lr": 0.5}}
+    run = ecgfed.train(cohort_path, tmp_path / "few", method="fedavg", rounds=1, **options)
+    data = training_data(run.cohort(), rr=run.net.spec.rr, most_per_class=1)
+    state, client = run.state(), run.cohort().federation[0].index
+    begun = State(state.round, state.server, {}, dict(state.beats_used))
+    alone = replace(data, clients=np.array([client]), rows={client: data.rows[client]})
+    with ThreadEngine(alone, run.plan, 1) as engine:
+        ended = train(run.method, alone, replace(run.plan, rounds=2), engine, begun)
+    everyone = training_data(run.cohort(), rr=run.net.spec.rr)
+    ((_, model),) = local_models(run, everyone, state, [client], 1)
+    assert all(torch.equal(value, ended.server["model"][name]) for name, value in model.stages[0].params.items())
+
+
+class Small(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 5), nn.Linear(5, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.relu(self.body(x)))
+
+
+@pytest.mark.parametrize("tested", [[0, 1, 2], [2]])
+def test_clients_without_training_examples_are_scored(tested: list[int], tmp_path: Path) -> None:
+    """Of three clients two train. Those who only test have no class distribution and no local model."""
+    X, y, client = np.random.default_rng(0).normal(size=(90, 4)), np.arange(90) % 3, np.arange(90) % 9 // 3  # noqa: N806
+    test = (client == 2) | (np.isin(client, tested) & (np.arange(90) > 60))
+    cohort = ecgfed.cohort_from_arrays(X, y, client, split=np.where(test, "test", "train"))
+    run = ecgfed.train(cohort, tmp_path / "run", net=Small, method="fedavg", rounds=1)
+    scores = ecgfed.evaluate(run)
+    of = scores.predictions
+    own = [_f1(of["truth"][mine], of["personal"][mine], None) for mine in (of["client"] == str(c) for c in tested)]
+    assert scores.T_p == pytest.approx(np.mean(own))
+    (result,) = scores.results
+    assert (result["accuracies"]["P_FL_expected"] is None) == (tested == [2])
+    assert json.loads((tmp_path / "run/evaluation-test/scores.json").read_text())["scores"]["T_p"] == scores.T_p
+    if tested != [2]:
+        assert result["local_models"]["patients"] == 2
+        assert [row["local_f1"] is None for row in result["per_patient"]] == [False, False, True]

@@ -162,3 +162,21 @@ def test_an_installed_package_offers_one(monkeypatch: pytest.MonkeyPatch, cohort
 def test_a_sweep_compares_losses(cohort_path: Path, tmp_path: Path) -> None:
     result = ecgfed.sweep(cohort_path, {"risk": ["ce", FOCAL]}, tmp_path / "sweep", **SHORT)
     assert len(result.finished_rows) == 2
+
+
+def test_local_models_are_not_trained_by_another_loss_of_the_same_name(cohort_path: Path, tmp_path: Path) -> None:
+    """Both functions are called ``scaled.<locals>.loss``, as those of a cell of a notebook that was run again."""
+
+    def scaled(by: float) -> Any:
+        def loss(logits: Tensor, label: Tensor, counts: Tensor) -> Tensor:
+            return by * F.cross_entropy(logits, label, reduction="none")
+
+        return loss
+
+    first = ecgfed.train(cohort_path, tmp_path / "first", settings={"risk": scaled(1.0)}, **SHORT)
+    alone = ecgfed.evaluate(first, split="valid").results[0]["local_models"]
+    second = ecgfed.train(cohort_path, tmp_path / "second", settings={"risk": scaled(9.0)}, **SHORT)
+    assert ecgfed.evaluate(second, split="valid").results[0]["local_models"]
+    assert ecgfed.evaluate(first, split="valid").results[0]["local_models"] is None
+    ecgfed.train(cohort_path, tmp_path / "third", settings={"risk": scaled(1.0)}, **SHORT)
+    assert ecgfed.evaluate(first, split="valid").results[0]["local_models"] == alone

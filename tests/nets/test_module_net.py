@@ -1,5 +1,6 @@
 """A module of your own as a net: PyTorch itself is the reference, for outputs, gradients, BatchNorm and training."""
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -187,6 +188,25 @@ def test_threads_do_not_disturb_each_other() -> None:
         assert all(pool.map(compute, range(400)))
 
 
+class SlowlyDrawn(Headed):
+    """Other threads get a turn between its draws."""
+
+    def __init__(self, num_classes: int) -> None:
+        super().__init__(num_classes)
+        time.sleep(0.005)
+        self.body[1] = nn.Linear(36, 10)
+
+
+def test_threads_that_create_modules_draw_each_their_own_seeds_weights() -> None:
+    """As an executor of threads does that trains several seeds at once: torch's generator is that of all threads."""
+    net = as_net(SlowlyDrawn)
+    alone = [flatten(net.initial(seed)) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        together = [flatten(params) for params in pool.map(net.initial, range(4))]
+    for one, other in zip(alone, together, strict=True):
+        assert all(torch.equal(value, other[name]) for name, value in one.items())
+
+
 def test_dropout_drops_its_share_and_scales_the_rest() -> None:
     class Drops(nn.Module):
         def __init__(self) -> None:
@@ -251,6 +271,41 @@ def test_what_cannot_be_stacked_says_why() -> None:
         assert net.logits(params, batch(3).inputs).shape == (3, CLASSES)  # one client at a time it trains
         trained(net, "fedavg", lambda data, plan: ThreadEngine(data, plan, 1), rounds=1)
     assert not as_net(Small).stacking_problem()
+
+
+class Centred(Headed):
+    """In training the mean of a batch is subtracted, at inference that of nothing."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x - x.mean(0) if self.training else x)
+
+
+def test_a_net_that_mixes_the_rows_of_a_batch_is_not_stacked() -> None:
+    """Rows that pad a stack, other clients' examples, would enter the mean."""
+    assert as_net(Centred).stacking_problem()
+    assert not as_net(partial(Small, dropout=0.5)).stacking_problem()
+
+
+class ByBatch(Headed):
+    """Normalised by mean and variance of the batch, also at inference."""
+
+    def __init__(self, num_classes: int) -> None:
+        super().__init__(num_classes)
+        self.by_batch = nn.BatchNorm2d(1, track_running_stats=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(self.by_batch(x))
+
+
+class LessMean(Headed):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x - x.mean(0))
+
+
+@pytest.mark.parametrize("factory", [ByBatch, LessMean])
+def test_a_net_whose_answer_depends_on_other_examples_is_refused(factory: NetFactory) -> None:
+    with refuses(OptionError, "invalid-value", "net"):
+        as_net(factory)
 
 
 def module_of(forward: Callable[..., Any], **parts: nn.Module) -> NetFactory:

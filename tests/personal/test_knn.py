@@ -3,10 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from module_nets import as_net
 from test_answers import CLASSES, MODEL, NET, OTHERS, OWN, beats, global_logits, logits
+from torch import nn
 
+from ecgfed.core.evaluation.predict import chain_logits
 from ecgfed.core.methods.base import Batch
 from ecgfed.core.nets.neighbours import nearest
+from ecgfed.core.nets.net import Inputs
 from ecgfed.core.nets.parts import head_of
 from ecgfed.core.personal.base import PatientBeats
 from ecgfed.core.personal.registry import personal_models
@@ -68,3 +72,16 @@ def test_the_nearest_are_those_of_sorting_and_equal_ones_count_together() -> Non
     random = torch.rand(50, 40, generator=torch.Generator().manual_seed(0))
     expected = torch.zeros(50, 40).scatter(1, random.argsort(1)[:, :10], 1.0)
     assert torch.equal(nearest(random, 10), expected)
+
+
+def test_features_as_large_as_an_unused_place() -> None:
+    """A linear model's features are its examples; two of class 0 are nearer to each other than to the rest."""
+    net = as_net(lambda: nn.Sequential(nn.Flatten(), nn.Linear(36, 4)))
+    level = torch.tensor([1000.0, 1000.0, 1003.0])
+    own = Batch(Inputs(level[:, None, None, None].expand(-1, 1, 6, 6)), torch.tensor([0, 0, 1]))
+    chain = KNN.fit(net, net.initial(0), PatientBeats(own, None, torch.full((4,), 0.25)))
+    asked = Inputs(torch.full((1, 1, 6, 6), 1001.0))
+    votes = np.array([2 * np.exp(-1.0), np.exp(-4.0), 0, 0])
+    others = net.logits(net.initial(0), asked).softmax(1).numpy()[0]
+    found = chain_logits(net, chain, asked).exp().numpy()[0] - 1e-3
+    assert found == pytest.approx(0.5 * votes / votes.sum() + 0.5 * others, abs=1e-5)

@@ -172,6 +172,10 @@ def test_an_augmentation_is_what_is_trained_on(cohort_path: Path, tmp_path: Path
         ({"sampler": lambda info: [0], "dp_clip": 1.0}, "epsilon"),
         ({"augmentation": lambda x, random: x[:1]}, "augmentation: returned float32 of shape"),
         ({"augmentation": lambda x, random: x.astype(np.float64)}, "expected float32 of shape"),
+        (
+            {"augmentation": lambda x, random: x * np.float32(np.nan)},
+            "augmentation: returned a value that is not finite",
+        ),
         ({"lr_schedule": lambda number, rounds: -1}, "lr_schedule: returned -1 in round 1"),
         ({"lr_schedule": lambda number, rounds: 0.0}, "a number above 0"),
         ({"lr_schedule": lambda number, rounds: "fast"}, "a number above 0"),

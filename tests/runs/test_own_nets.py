@@ -15,7 +15,7 @@ from support import Command, assert_refused, change_json, copied, snapshot
 from torch import nn
 
 import ecgfed as front
-from ecgfed.base.errors import BundleError, OptionError, RunError
+from ecgfed.base.errors import BundleError, DivergedError, OptionError, RunError
 from ecgfed.core.federation.trees import flatten
 from ecgfed.network.config import FederationConfig
 
@@ -205,6 +205,15 @@ def test_a_cohort_in_memory_is_found_while_it_is_held(tmp_path: Path) -> None:
         front.evaluate(tmp_path / "run", net=Digits, cohort=written)
 
 
+def test_of_cohorts_in_memory_with_the_same_arrays_the_runs_own_is_scored(tmp_path: Path) -> None:
+    X, y = np.random.default_rng(0).normal(size=(60, 3, 4)), np.arange(60) % 3  # noqa: N806
+    named = [front.cohort_from_arrays(X, y, y // 2, classes=names) for names in map(list, ("abc", "def", "ghi"))]
+    for number, cohort in enumerate(named):
+        run = front.train(cohort, tmp_path / str(number), net=Digits, method="fedavg", rounds=1)
+        assert front.evaluate(run).classes == cohort.classes
+        assert front.evaluate(tmp_path / str(number), net=Digits).classes == cohort.classes
+
+
 def test_a_function_without_a_file_is_passed_again_with_a_warning(tmp_path: Path) -> None:
     from functools import partial
 
@@ -216,6 +225,13 @@ def test_a_function_without_a_file_is_passed_again_with_a_warning(tmp_path: Path
         warnings.simplefilter("error")
         front.train(cohort, tmp_path / "classes", net=Digits, method="fedavg", rounds=1)
         front.evaluate(tmp_path / "classes", net=Digits)
+
+
+def test_a_net_with_running_statistics_that_diverges_says_so(tmp_path: Path) -> None:
+    """No step of it on one example is possible, by which the cause is sought."""
+    steep = {"lr": 100.0, "momentum": 0.0, "server_optimizer": "sgd", "server_lr": 1000.0}
+    with pytest.raises(DivergedError, match="learning rate"):
+        front.train(arrays(), tmp_path / "run", net=Normed, method="fedavg", rounds=9, settings=steep)
 
 
 def test_running_statistics_train_on_threads_and_are_no_stack(tmp_path: Path) -> None:

@@ -253,3 +253,10 @@ def test_functions_are_varied_by_their_labels(cohort_path: Path, tmp_path: Path)
         with pytest.raises(OptionError):
             ecgfed.sweep(cohort_path, {"sampler": wrong}, tmp_path / "other", **options)  # type: ignore[dict-item]
     assert not (tmp_path / "other").exists()
+
+
+def test_a_combination_that_no_method_trains_is_refused_before_the_first(cohort_path: Path, tmp_path: Path) -> None:
+    """AFL takes one local step: alone each value is fine, and FedAvg would be trained for nothing first."""
+    with pytest.raises(OptionError):
+        ecgfed.sweep(cohort_path, {"method": ["fedavg", "afl"], "local_steps": [1, 3]}, tmp_path / "sweep", **SHORT)
+    assert not (tmp_path / "sweep").exists()

@@ -5,6 +5,7 @@ during training: each client trains the final global model for one more round.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ecgfed.core.federation.data import TrainingData
 from ecgfed.core.federation.meta_set import with_meta_set
@@ -30,6 +31,7 @@ def local_models(
     Raises:
         RunError: a client's training was not finite.
     """
+    data = replace(data, most_per_class=run.plan.most_per_class)  # an epoch draws what one of the run does
     method, initial = with_meta_set(run.method, data, run.plan.seed), run.net.initial(run.plan.seed)
     trained = [client for client in clients if client in data.rows]
     with ThreadEngine(data, run.plan, workers) as engine:

@@ -146,7 +146,7 @@ def _measured(name: str, metric: Metric, truth: NDArray[np.int64], probabilities
         return MetricValue(None)
     where = f"{param('metrics')} {name}"
     try:
-        answer = metric(truth, probabilities)
+        answer = metric(truth.copy(), probabilities.copy())  # it may sort or clip them in place
         values = np.asarray(np.nan if answer is None else answer, dtype=np.float64)
     except Exception as problem:  # a user's own code
         action = "return NaN where it is not defined"

@@ -326,8 +326,8 @@ class Scores:
 
 
 def with_spread(values: Sequence[float | None], digits: int = 3) -> str:
-    """Format values of several seeds as mean and standard deviation; ``-`` without values."""
-    defined = [value for value in values if value is not None]
+    """Format values of several seeds as mean and standard deviation; ``-`` without values, which NaN is not."""
+    defined = [value for value in values if value is not None and not math.isnan(value)]
     if not defined:
         return "-"
     mean = f"{statistics.fmean(defined):.{digits}f}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class _Pool:
     owned: tuple[NDArray[np.int64], NDArray[np.int64]]  # (owned beats,) their indices and the numbers of their patients
 
     def on_drawn(self, labels: NDArray[np.int64]) -> Mapping[str, NDArray[np.float64]]:
-        """Return scores on the beats of drawn patients of a model that gives these labels (beats,)."""
+        """Return scores on the beats of drawn patients of a model that gives these labels (beats,), each (draws,)."""
         rows, owner = self.owned
         truth, predicted, classes = self.truth[rows], labels[rows], len(self.cohort.classes)
         shape = (self.resampled.counts.shape[1], classes)
@@ -53,7 +54,13 @@ class _Pool:
             np.bincount(owner * classes + of, weights=which, minlength=shape[0] * classes).reshape(shape)
             for which, of in parts
         ]
-        return self.resampled.by_class_of(np.stack(counts))
+        scores = self.resampled.by_class_of(np.stack(counts))
+        return {name: values for name, values in scores.items() if values.ndim == 1}  # each patient's are held
+
+    @cached_property
+    def everyone_on_drawn(self) -> Mapping[str, NDArray[np.float64]]:
+        """``on_drawn`` of the global model, which with many methods is every patient's."""
+        return self.on_drawn(self.everyone.argmax(1))
 
     def indices_of(self, client: Client) -> NDArray[np.int64]:
         """Return the indices of the client's beats in the pool; clients of an image cohort share test images."""
@@ -65,6 +72,9 @@ class _Pool:
         probabilities, indices = self.predictor.probabilities(model), self.indices_of(client)
         labels, truth, classes = probabilities.argmax(1), self.truth[indices], len(self.cohort.classes)
         counts = self.cohort.class_counts(client, TRAIN)
+        drawn: Mapping[str, NDArray[np.float64]] = {}
+        if len(indices):
+            drawn = self.everyone_on_drawn if probabilities is self.everyone else self.on_drawn(labels)
         on_own = {"personal": probabilities[indices], "global": self.everyone[indices]}
         if collector is not None:
             rows = self.rows[indices]
@@ -76,7 +86,7 @@ class _Pool:
             confusion(self.truth, labels, classes),
             confusion(truth, on_own["global"].argmax(1), classes),
             counts / max(1, counts.sum()),
-            self.on_drawn(labels) if len(indices) else {},
+            drawn,
             {kind: measure(self.metrics, truth, of) for kind, of in on_own.items()},
         )
 
@@ -214,6 +224,9 @@ def _open_pool(
     truth = cohort.label[rows].astype(np.int64)
     mine = [cohort.usable(cohort.rows(client, split), leave_out) for client in cohort.federation]
     mine = [np.searchsorted(rows, of) for of in mine if len(of)]
+    if not mine:
+        problem = f"has no client with {cohort.example_word}s of its own classes in the split {SPLIT_NAMES[split]}"
+        raise CohortError(cohort.path, problem, action="test examples of the classes that are trained on")
     owned = np.concatenate(mine), np.repeat(np.arange(len(mine)), [len(of) for of in mine])
     of_draws = Resampled(len(mine))
     return _Pool(cohort, split, leave_out, data, rows, truth, predictor, everyone, metrics, of_draws, owned)
@@ -317,7 +330,7 @@ def metric_summary(
     return summary
 
 
-def _accuracies(patients: list[PatientScores]) -> dict[str, float]:
+def _accuracies(patients: list[PatientScores]) -> dict[str, float | None]:
     """Return accuracies of the personal models, and of the global one in their place.
 
     Returns:
@@ -330,10 +343,16 @@ def _accuracies(patients: list[PatientScores]) -> dict[str, float]:
     return {
         "P_FL_split": accuracy(np.sum([patient.personal for patient in patients], axis=0)),
         "P_FL_split_global": accuracy(np.sum([patient.global_ for patient in patients], axis=0)),
-        "P_FL_reweighted": float(np.nanmean([reweighted_accuracy(p.pool, p.mix) for p in patients])),
-        "P_FL_expected": float(np.nanmean([expected_accuracy(p.pool, p.mix) for p in patients])),
+        "P_FL_reweighted": _defined_mean([reweighted_accuracy(p.pool, p.mix) for p in patients]),
+        "P_FL_expected": _defined_mean([expected_accuracy(p.pool, p.mix) for p in patients]),
         "drift": float(np.mean([even_accuracy(patient.pool) for patient in patients])),
     }
+
+
+def _defined_mean(values: list[float]) -> float | None:
+    """Return the mean of the values that are not NaN; None without any."""
+    defined = [value for value in values if not np.isnan(value)]
+    return float(np.mean(defined)) if defined else None
 
 
 def _fairness(patients: list[PatientScores]) -> dict[str, Any]:

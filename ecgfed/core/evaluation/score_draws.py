@@ -27,7 +27,7 @@ def score_draws(
 
     Args:
         patients: those scored.
-        local: the same with local models as personal ones, or none.
+        local: the same with local models as personal ones; of fewer patients they have no draws.
         variants: name of another personal model -> macro-F1 of some patients.
         cohort: its classes and sites.
     """
@@ -59,7 +59,7 @@ def score_draws(
             draws |= {
                 ("per_site", f"global_f1_{of}", site): together["f1"][:, i] for i, of in enumerate(cohort.classes)
             }
-    if local:
+    if len(local) == len(patients):  # draws of all patients say nothing of those who have a local model
         of_local = {**_scenarios(resampled, local, "any"), **_accuracies(resampled, local)}
         draws |= {("local_models", name): values for name, values in of_local.items()}
         f1 = [macro_f1(patient.personal) for patient in local]

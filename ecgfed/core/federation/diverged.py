@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import DivergedError, param
+from ecgfed.base.errors import DivergedError, OptionError, param
 from ecgfed.base.text import count_of, listed
 from ecgfed.core.federation.data import TrainingData, local_batches, local_rows
 from ecgfed.core.federation.plan import TrainPlan
@@ -47,6 +47,7 @@ def diverged(
         what: the name of the loss or parameter, and its value.
     """
     where, problem = f"client {data.ids.get(info.index, info.index)} in round {info.round}", f"{what[0]} is {what[1]}"
+    slower = f"lower the learning rate with {param('settings')} lr=..."
     per_step = method.requirements.batches_per_step
     groups = local_rows(data, plan, info.index, beats_used, per_step)
     of_round = np.unique(np.concatenate([rows for group in groups for rows in group]))
@@ -57,7 +58,10 @@ def diverged(
         before = method.init_round(*start, info)
         batch = replace(data.batch(np.array([row])), counts=counts, excluded=excluded)
         old = {name: leaf.clone() for name, leaf in _leaves(before).items()}
-        after, _ = method.step(before, (batch,) * per_step, 0)
+        try:
+            after, _ = method.step(before, (batch,) * per_step, 0)
+        except OptionError:  # a net of one's own whose BatchNorm takes no single example
+            return DivergedError(where, problem, "a finite number", slower)
         moved[at] = _length(leaf - old[name] for name, leaf in _leaves(after).items() if name in old)
         length = _length(old.values())
     moved[~np.isfinite(moved)] = np.inf
@@ -67,8 +71,7 @@ def diverged(
     without = replace(data, rows={**data.rows, info.index: np.setdiff1d(tried, beats)})
     batches = local_batches(without, plan, info.index, beats_used, per_step)
     if not len(beats) or not _stays_finite(method, info, start, batches):
-        action = f"lower the learning rate with {param('settings')} lr=..."
-        return DivergedError(where, problem, "a finite number", action)
+        return DivergedError(where, problem, "a finite number", slower)
     action = "look at them with 'ecgfed inspect', and prepare the cohort without them"
     actual = f"{problem}, because of {count_of(len(beats), 'beat')}: {_locations(data, beats)}"
     expected = "windows that a net can learn from; without them the round stays finite"
@@ -97,7 +100,7 @@ def _length(leaves: Iterable[torch.Tensor]) -> float:
 def _locations(data: TrainingData, rows: NDArray[np.int64]) -> str:
     """Return the recordings and times of beats, as text; row numbers if the recordings are unknown."""
     if data.times is None:
-        return f"rows {listed([str(row) for row in rows.tolist()], NAMED_SECONDS)}"
+        return f"cohort rows {listed([str(row) for row in rows.tolist()], NAMED_SECONDS)}"
     seconds = data.times.seconds(rows)
     named = [
         f"recording {name} at {listed([f'{time_s:.1f} s' for time_s in at], NAMED_SECONDS)}"

@@ -120,12 +120,14 @@ def augmented(batch: Batch, augmentation: Augmentation, random: np.random.Genera
     """Return a batch with its examples varied by a user's function; RR features are unchanged.
 
     Raises:
-        OptionError: it returned another shape or dtype.
+        OptionError: it returned another shape or dtype, or a value that is not finite.
     """
     before = batch.inputs.examples.numpy()
     after = np.asarray(augmentation(before, random))
     if after.shape != before.shape or after.dtype != before.dtype:
         expected = f"{before.dtype} of shape {before.shape}, as it received"
         raise OptionError("augmentation", f"returned {after.dtype} of shape {after.shape}", expected)
+    if not np.isfinite(after).all():
+        raise OptionError("augmentation", "returned a value that is not finite", "finite numbers")
     examples = torch.from_numpy(np.ascontiguousarray(after))
     return replace(batch, inputs=replace(batch.inputs, examples=examples))

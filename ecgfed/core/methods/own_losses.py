@@ -6,6 +6,8 @@ refuses until the user has passed the loss again. An installed package offers lo
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from hashlib import sha256
 from typing import Any
 
 from torch import Tensor
@@ -39,7 +41,7 @@ def with_loss(settings: Mapping[str, Any], pinned: str | None = None) -> dict[st
     value = settings.get("risk")
     if callable(value):
         name = f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', type(value).__qualname__)}"
-        _loaded[name] = (value, "")
+        _loaded[name] = (value, _digest_of_code(value))
         return {**settings, "risk": name}
     offered = entries(ENTRY_POINTS)
     if isinstance(value, str) and value in offered:
@@ -53,8 +55,24 @@ def with_loss(settings: Mapping[str, Any], pinned: str | None = None) -> dict[st
     return {**settings, "risk": loaded.short}
 
 
+def _digest_of_code(function: Any) -> str:
+    """Return a SHA-256 of what a function computes with, "" if it is none of Python's: two may have the same name."""
+    if isinstance(function, partial):
+        inner = _digest_of_code(function.func)
+        return inner and sha256(repr((inner, function.args, function.keywords)).encode()).hexdigest()
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return ""
+    try:
+        enclosed = [cell.cell_contents for cell in function.__closure__ or ()]
+    except ValueError:  # a name that is bound later
+        return ""
+    parts = (code.co_code, code.co_names, code.co_consts, function.__defaults__, function.__kwdefaults__, enclosed)
+    return sha256(repr(parts).encode()).hexdigest()
+
+
 def loss_sha256(name: str) -> str:
-    """Return the SHA-256 of the file of a loaded loss, "" for none."""
+    """Return the SHA-256 of the file of a loaded loss, or of the code of a function; "" for none."""
     return _loaded[name][1] if name in _loaded else ""
 
 

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from ecgfed.base.errors import EcgfedError, OptionError
 from ecgfed.core.nets.dropout import DROPOUTS, drawing_layer, dropout_key, seeded
 from ecgfed.core.nets.layers import BUFFER_SUFFIXES, Params, mapped_over_clients
 from ecgfed.core.nets.net import Inputs, Net, NetSpec
-from ecgfed.core.nets.net_source import NORMS, NetSource
+from ecgfed.core.nets.net_source import NORMS, NetSource, drawing
 from ecgfed.core.nets.parts import is_norm
 
 #: modality -> name of the first input in exported graphs
@@ -121,6 +121,10 @@ class ModuleNet(Net):
         if norms and any(name.endswith(BUFFER_SUFFIXES) for name in self.names):
             return f"its {norms[0]} has running statistics, which rows that pad a stack of clients would enter"
         params, inputs = self.initial(0), self._probe()
+        with torch.no_grad():
+            alone, padded = (self.extract(params, each, {})[:_PROBE] for each in (inputs, _padded(inputs)))
+        if not torch.allclose(alone, padded, _TOLERANCE, _TOLERANCE):
+            return "in training its features depend on other rows of a batch, as those that pad a stack of clients"
 
         def loss(params: Params, examples: Tensor) -> Tensor:
             return self.logits(params, Inputs(examples, inputs.rr), {}).logsumexp(1).mean()
@@ -148,8 +152,7 @@ class ModuleNet(Net):
 
     def _built(self, seed: int) -> nn.Module:
         """Return the module, float32 on the CPU, as its class makes it after seeding."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with drawing(seed):
             module = self.source.create(self.spec.classes)
             types = (value.dtype for value in module.parameters() if value.dtype is not torch.float32)
             self._other_type = next(types, None)
@@ -290,12 +293,20 @@ class ModuleNet(Net):
                 shape = tuple(features.shape)
                 raise self._error(f"has features of shape {shape} before {self._head_path}", f"({_PROBE}, features)")
             logits = module.get_submodule(self._head_path)(features)
+            first = Inputs(inputs.examples[:-1], None if inputs.rr is None else inputs.rr[:-1])
+            fewer = self._features(self._body(module).eval(), {}, first)
         if not isinstance(output, Tensor) or output.shape != (_PROBE, classes):
             what = f"shape {tuple(output.shape)}" if isinstance(output, Tensor) else f"a {type(output).__name__}"
             expected = f"logits ({_PROBE}, {classes}), one for each class, and nothing beside them"
             raise self._error(f"returns {what} for {_PROBE} examples", expected)
         if not output.isfinite().all():
             raise self._error(f"returns values that are not finite for {_PROBE} drawn examples", "finite logits")
+        of_batch = [path for path, part in module.named_modules() if _normalises_by_batch(part)]
+        if of_batch or not torch.allclose(fewer, features[:-1], _TOLERANCE, _TOLERANCE):
+            which = f" ({of_batch[0]})" if of_batch else ""
+            problem = f"gives an example other features beside other examples{which}, also when it is evaluated"
+            expected = "features of the example alone: BatchNorm with running statistics, GroupNorm or LayerNorm"
+            raise self._error(problem, expected)
         # a softmax or its logarithm behind the head is left out: the loss takes it itself
         forms = (logits, logits.log_softmax(1), logits.softmax(1))
         if not any(torch.allclose(output, form, _TOLERANCE, _TOLERANCE) for form in forms):
@@ -311,8 +322,7 @@ class ModuleNet(Net):
             raise self._error(problem, "torch.nn.init, or a seed of its own")
         outputs = []
         for seed in (0, 1):
-            with torch.random.fork_rng(devices=[]), torch.no_grad():
-                torch.manual_seed(seed)
+            with drawing(seed), torch.no_grad():
                 outputs.append(self.extract(params, inputs, {}))
         changed = [self.names[name] for name, value in params.items() if not torch.equal(value, again[name])]
         if changed:  # as by nn.Embedding(max_norm=...): these are the server's
@@ -332,7 +342,7 @@ class ModuleNet(Net):
         """Refuse a module whose training changes a buffer that no run stores: clients would share it."""
         trial = copy.deepcopy(module).train()
         before = {name: value.clone() for name, value in trial.named_buffers()}
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
+        with drawing(), torch.no_grad():
             self._run(trial, self._probe())
         after = dict(trial.named_buffers())
         stored = (*BUFFER_SUFFIXES, "num_batches_tracked")
@@ -343,6 +353,19 @@ class ModuleNet(Net):
 
     def _error(self, problem: str, expected: str, action: str = "") -> OptionError:
         return OptionError("net", f"{self.name} {problem}", expected, action)
+
+
+def _normalises_by_batch(part: nn.Module) -> bool:
+    """Return whether a layer takes mean and variance of the batch, without running statistics for inference."""
+    return isinstance(part, _BatchNorm) and part.running_mean is None
+
+
+def _padded(inputs: Inputs) -> Inputs:
+    """Return a batch with one more row, which does not count."""
+    weight = torch.ones(len(inputs.examples) + 1)
+    weight[-1] = 0.0
+    rr = None if inputs.rr is None else torch.cat([inputs.rr, inputs.rr[:1]])
+    return Inputs(torch.cat([inputs.examples, inputs.examples[:1]]), rr, weight)
 
 
 def _on_meta(module: nn.Module) -> nn.Module:

@@ -3,8 +3,10 @@
 Loading code runs it, so names read from a file are never loaded (``ecgfed.base.plugins``): the caller passes them.
 """
 
+import contextlib
 import inspect
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -21,6 +23,7 @@ NetFactory = Callable[..., nn.Module]
 NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 #: Parameters of a class that get the number of classes.
 _CLASSES = ("classes", "num_classes", "n_classes")
+_GENERATOR = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class NetSource:
 
     def norm(self, classes: int) -> str:
         """Return the normalisation that a module has: ``batch`` with running statistics, ``group``, or ``none``."""
-        with torch.random.fork_rng(devices=[]):
+        with drawing():
             norms = [part for part in self.create(classes).modules() if isinstance(part, NORMS)]
         norms = [norm for norm in norms if any(value.requires_grad for value in norm.parameters()) or [*norm.buffers()]]
         if any(isinstance(norm, _NormBase) and norm.track_running_stats for norm in norms):
@@ -87,6 +90,18 @@ class NetSource:
         if not isinstance(module, nn.Module):
             raise OptionError("net", f"{self.short} returns {type(module).__name__}", "a torch.nn.Module")
         return module
+
+
+@contextlib.contextmanager
+def drawing(seed: int | None = None) -> Iterator[None]:
+    """Let a module draw from torch's own generator, seeded if asked, whose state is then put back.
+
+    One thread at a time: threads share the generator, and an executor of threads trains several runs at once.
+    """
+    with _GENERATOR, torch.random.fork_rng(devices=[]):
+        if seed is not None:
+            torch.manual_seed(seed)
+        yield
 
 
 def is_own(net: str | NetFactory | None) -> bool:

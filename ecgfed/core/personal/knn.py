@@ -23,8 +23,8 @@ from ecgfed.core.personal.base import PatientBeats, Personal, features_of
 
 #: Beats in a datastore; 131 kB on a device with 64 features.
 CAPACITY = 512
-#: Coordinate of unused places: far from every beat.
-UNUSED = 1e3
+#: Coordinate of unused places: far from every beat whose features are below ``LARGE``, and multiplied for larger ones.
+UNUSED, LARGE = 1e3, 100.0
 #: Values of lambda, and the one without validation beats.
 GRID, WITHOUT_VALID = tuple(i / 10 for i in range(11)), 0.5
 
@@ -35,7 +35,7 @@ def datastore(net: Net, model: Params, beats: PatientBeats) -> Params:
     if len(label) > CAPACITY:
         drawn = np.random.default_rng(list(beats.seed)).choice(len(label), CAPACITY, replace=False)
         features, label = features[drawn], label[drawn]
-    kept = features.new_full((CAPACITY, net.features), UNUSED)
+    kept = features.new_full((CAPACITY, net.features), UNUSED * max(1.0, float(features.abs().max()) / LARGE))
     weight = features.new_zeros(beats.classes, CAPACITY)
     kept[: len(label)] = features
     weight[label, torch.arange(len(label))] = 1.0

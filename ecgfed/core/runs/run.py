@@ -119,7 +119,8 @@ class Run:
         if isinstance(path, Cohort):
             cohort = path if path.in_memory else open_cohort(path.path)
         else:
-            cohort = (None if path else held_in_memory(self.fingerprint)) or open_cohort(path or self.cohort_path)
+            held = None if path else held_in_memory(self.fingerprint, self._names_of)
+            cohort = held or open_cohort(path or self.cohort_path)
         if cohort.fingerprint != self.fingerprint:
             actual = f"was trained on another cohort than {cohort.path} is now (fingerprints differ)"
             raise RunError(self.path, actual, action=f"name the right one with {param('cohort')}")
@@ -130,6 +131,9 @@ class Run:
                 problem = f"was trained on other {_NAMED[what]} than {cohort.path} names now"
                 raise RunError(self.path, problem, action=action)
         return cohort
+
+    def _names_of(self, cohort: Cohort) -> bool:
+        return all(self.meta.get(what, now) == now for what, now in _beside_the_arrays(cohort).items())
 
     def state(self) -> State:
         """Load the last checkpoint; raises RunError without one."""

@@ -112,7 +112,7 @@ def as_column(values: object, name: str, count: int | None = None) -> NDArray[An
                 f"pass {param(name)}[:, 0]" if array.shape[1] == 1 else f"of one-hot rows pass {param(name)}.argmax(1)"
             )
         raise OptionError(param(name), f"is of shape {array.shape}", expected, action)
-    missing = np.array([value is None or value != value for value in array.tolist()], bool)
+    missing = np.array([_is_missing(value) for value in array.tolist()], bool)
     if missing.any():
         problem = f"has no value at {int(missing.argmax())} ({int(missing.sum()):,} of {len(array):,} are missing)"
         raise OptionError(param(name), problem, "one for each example", "leave these examples out")
@@ -127,6 +127,12 @@ def as_column(values: object, name: str, count: int | None = None) -> NDArray[An
     if array.dtype.kind not in "biuUO" or (array.dtype.kind == "O" and not all(isinstance(v, str) for v in array)):
         raise OptionError(param(name), f"holds {array.dtype}", "whole numbers or texts, all of one kind")
     return array.astype(str) if array.dtype.kind == "O" else array
+
+
+def _is_missing(value: object) -> bool:
+    """Return whether a value stands for none: None, NaN, NaT, or pandas' NA, whose comparisons are no bools."""
+    equal: object = value is not None and value == value
+    return not (isinstance(equal, bool | np.bool_) and equal)
 
 
 def is_dataset(values: object) -> bool:

@@ -1,5 +1,6 @@
 """The cohort: ``cohort.json`` and flat arrays, ordered by client then time, memory-mapped files or in memory."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -312,9 +313,15 @@ def cohort_in_memory(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> C
     return cohort
 
 
-def held_in_memory(fingerprint: str) -> Cohort | None:
-    """Return the cohort in memory of a fingerprint that this process still holds, or None."""
-    return next((cohort for cohort in _IN_MEMORY if cohort.fingerprint == fingerprint), None)
+def held_in_memory(fingerprint: str, fits: Callable[[Cohort], bool] = lambda _: True) -> Cohort | None:
+    """Return a cohort in memory of a fingerprint that this process still holds, or None.
+
+    Args:
+        fingerprint: of its arrays, which cohorts with other names of classes and clients share.
+        fits: says which of several is meant; without one that fits, any of them is returned.
+    """
+    held = [cohort for cohort in _IN_MEMORY if cohort.fingerprint == fingerprint]
+    return next(filter(fits, held), next(iter(held), None))
 
 
 def _checked(

@@ -89,8 +89,10 @@ def cohort_from_arrays(
         Cohort('arrays-...': 3 clients, 3 classes, 90 examples)
     """
     for name, share in (("test_share", test_share), ("valid_share", valid_share)):
-        if not 0.0 <= share <= 0.9:
-            raise OptionError(name, f"{share}", "0 to 0.9")
+        if not isinstance(share, int | float | np.number) or not 0.0 <= share <= 0.9:
+            raise OptionError(name, f"{share!r:.60}", "0 to 0.9")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
+        raise OptionError("seed", f"{seed!r:.60}", "a whole number, 0 or more")
     values, labels, owners, parts, times = _columns(X, y, client, split, time)
     examples = _examples(values)
     taken = _times(times, gap, parts, len(examples))
@@ -115,8 +117,8 @@ def cohort_from_arrays(
         "units": "as given",
         "normalised": False,
         "split": kind,
-        **({} if taken is None else {"split_gap": gap, "in_gap": int((divided == IN_GAP).sum())}),
-        "seed": seed,
+        **({} if taken is None else {"split_gap": float(gap), "in_gap": int((divided == IN_GAP).sum())}),
+        "seed": int(seed),
         "partition": None,
         "left_over": left,
         "holdout": [],
@@ -178,6 +180,8 @@ def _examples(values: object) -> NDArray[Any]:
     if array.dtype == np.uint8:
         return array
     if array.dtype.kind in "ui":
+        if array.max() > np.iinfo(np.int64).max:
+            raise OptionError(X_PARAM, f"holds {array.max()}", "whole numbers below 2^63, which int64 holds")
         return array.astype(np.int64)
     with np.errstate(over="ignore"):
         array = array.astype(np.float32)
@@ -201,6 +205,9 @@ def _labels(
     if isinstance(classes, str) or not isinstance(classes, Iterable | None):
         raise OptionError("classes", f"{classes!r:.60}", "a list of names")
     ordered = list(unique.tolist() if classes is None else classes)
+    if array.dtype.kind in "iu":  # of labels that came as floats, as_column has made whole numbers
+        whole = [isinstance(value, float | np.floating) and float(value).is_integer() for value in ordered]
+        ordered = [int(value) if is_whole else value for value, is_whole in zip(ordered, whole, strict=True)]
     names = tuple(str(value) for value in ordered)
     check_labels(names, "class", param("classes"), OptionError)
     if len(set(names)) < len(names) or not 2 <= len(names) <= MOST_CLASSES:
@@ -273,8 +280,8 @@ def _split(
 
 def _times(values: object, gap: float, split: object, count: int) -> NDArray[np.float64] | None:
     """Return the time of each example (N,), or None without any."""
-    if not 0 <= gap < np.inf:
-        raise OptionError("gap", f"{gap}", "0 or more")
+    if not isinstance(gap, int | float | np.number) or not 0 <= gap < np.inf:
+        raise OptionError("gap", f"{gap!r:.60}", "0 or more")
     if values is None:
         if gap:
             raise OptionError("gap", f"{gap:g} without times", "a time for each example", f"pass {param('time')}")

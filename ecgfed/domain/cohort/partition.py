@@ -63,7 +63,7 @@ class PartitionOptions:
         if self.partition not in PARTITIONS:
             known = f"one of {', '.join(PARTITIONS)}"
             raise OptionError("partition", f"{self.partition!r}", known, code="unknown-choice")
-        for option, number in (("clients", self.clients), ("seed", self.seed)):
+        for option, number in (("clients", self.clients), ("seed", self.seed), ("shards", self.shards)):
             if number is not None and (isinstance(number, bool) or not isinstance(number, int | np.integer)):
                 raise OptionError(option, f"{number!r:.60}", "a whole number")
         if self.clients is not None and self.clients < 1:
@@ -236,10 +236,11 @@ def imbalanced_stock(stock: NDArray[np.int64], imbalance: float) -> NDArray[np.i
 def drawn_counts(mix: NDArray[np.int64], stock: NDArray[np.int64]) -> NDArray[np.int64]:
     """Test examples of each class for a client's mix, (classes,): as many as there are without taking one twice.
 
-    In proportion to ``mix`` (classes,) and rounded to the nearest, never more than ``stock`` (classes,).
+    In proportion to ``mix`` (classes,) and rounded to the nearest, never more than ``stock`` (classes,). A class
+    that is not in stock does not limit the others.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        times = np.where(mix > 0, stock / mix, np.inf).min()
+    there = (mix > 0) & (stock > 0)
+    times = (stock[there] / mix[there]).min() if there.any() else 0.0
     return np.asarray(np.minimum(np.floor(mix * times + 0.5), stock), dtype=np.int64)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from fastapi import HTTPException
 from flwr.proto.fleet_pb2 import PushMessagesRequest
 from flwr.proto.message_pb2 import ObjectTree
-from flwr.proto.runtime_pb2 import PullAppMessagesRequest
+from flwr.server.superlink.linkstate.sql_linkstate import SqlLinkState
 from flwr.supercore.corestate import sql_corestate
 from flwr.supercore.date import now
 from flwr.supercore.inflatable.inflatable_object import get_object_children_ids_from_object_content, iterate_object_tree
@@ -27,7 +27,6 @@ from flwr.supercore.object_store.sql_object_store import (
     update,
 )
 from flwr.superlink.servicer.fleet import fleet_handlers
-from flwr.superlink.servicer.runtime import runtime_handlers
 
 from ecgfed.network.objects import check_tree
 
@@ -41,8 +40,8 @@ def check_uploads() -> None:
     """Make the SuperLink refuse announcements that no site makes, and hand over whole replies only."""
     handlers: Any = import_module(fleet_handlers.__name__)
     handlers.push_messages = _once(handlers.push_messages)
-    runtime: Any = import_module(runtime_handlers.__name__)
-    runtime.pull_messages = _whole(runtime.pull_messages)
+    state: Any = SqlLinkState
+    state.get_message_res = _whole(state.get_message_res)
     store: Any = SqlObjectStore
     store.preregister, store.put = _registered(store.preregister), _put(store.put)
 
@@ -82,30 +81,35 @@ def _check_announcement(message: Any, tree: ObjectTree) -> None:
         raise HTTPException(400, str(problem)) from problem
 
 
-def _whole(pull: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the server's handler without the replies that are being uploaded."""
+def _whole(get: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """Return ``SqlLinkState.get_message_res`` without the replies that are being uploaded.
 
-    def pull_messages(request: PullAppMessagesRequest, state: Any, task: Any) -> Any:
-        uploading = _uploading(state, list(request.message_ids))
-        ids = [question for question in request.message_ids if question not in uploading]
-        return pull(PullAppMessagesRequest(message_ids=ids), state, task)
+    They are looked for after Flower has marked replies as delivered, in the same transaction: a reply that is announced
+    at that moment is then seen as well.
+    """
 
-    return pull_messages
+    def get_message_res(self: Any, message_ids: set[str], run_id: int) -> list[Any]:
+        with self.session() as session:
+            replies = get(self, message_ids, run_id)
+            uploading = _uploading(session, [reply.metadata.message_id for reply in replies])
+            if uploading:
+                models: Any = import_module("flwr.supercore.state.schema.linkstate_models")
+                waiting = update(models.MessageRes).where(models.MessageRes.message_id.in_(uploading))
+                session.execute(waiting.values(delivered_at=""))
+            return [reply for reply in replies if reply.metadata.message_id not in uploading]
+
+    return get_message_res
 
 
-def _uploading(state: Any, questions: list[str]) -> set[str]:
-    """Return the questions whose reply is announced, has objects still to come, and has not expired."""
+def _uploading(session: Any, replies: list[str]) -> set[str]:
+    """Return the announced replies that have objects still to come, and have not expired."""
     sessions, roots = sql_corestate.ObjectPushSessionModel, sql_corestate.ObjectPushSessionRootModel
-    models: Any = import_module("flwr.supercore.state.schema.linkstate_models")
-    replies = models.MessageRes
-    with state.session() as session:
-        query = (
-            select(replies.reply_to_message_id)
-            .join(roots, roots.root_object_id == replies.message_id)
-            .join(sessions, sessions.session_id == roots.session_id)
-            .where(replies.reply_to_message_id.in_(questions), sessions.pending_count > 0, sessions.expires_at > now())
-        )
-        return set(session.scalars(query))
+    query = (
+        select(roots.root_object_id)
+        .join(sessions, sessions.session_id == roots.session_id)
+        .where(roots.root_object_id.in_(replies), sessions.pending_count > 0, sessions.expires_at > now())
+    )
+    return set(session.scalars(query))
 
 
 def _registered(register: Callable[..., list[str]]) -> Callable[..., list[str]]:

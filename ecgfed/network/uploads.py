@@ -123,7 +123,10 @@ def _registered(register: Callable[..., list[str]]) -> Callable[..., list[str]]:
         with self._mutation_session() as session:
             for node in iterate_object_tree(object_tree):
                 _claim(self, session, node.object_id, {child.object_id for child in node.children})
-            return register(self, run_id, object_tree)
+            try:
+                return register(self, run_id, object_tree)
+            except ValueError as problem:  # an object that has arrived, announced with children it does not have
+                raise HTTPException(409, str(problem)) from problem
 
     return preregister
 

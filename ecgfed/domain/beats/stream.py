@@ -253,7 +253,8 @@ class BeatStream:
             reported.append(self._recent[-1])
         if not reported:
             return self._nothing
-        following = self._waiting[0] if self._waiting else None
+        # announced or decided: without the interval that follows, many a class is another one
+        following = next(iter(self._known.between(reported[-1].sample, now)), None)
         lost = self.quality.spans(NO_SIGNAL)
         after_s = math.nan if following is None else self._interval(reported[-1].sample, following, lost)
         rr = self._rr.provisional(list(self._recent), following, after_s, len(reported))
@@ -284,7 +285,7 @@ class BeatStream:
                 replace(self._first[sample], before_s=float(s)) for sample, s in zip(samples, before_s, strict=False)
             ]
             after_s = float(before_s[len(samples)])
-            features.append(self._rr.provisional([*self._recent, *beats], following, after_s, 1))
+            features.append(self._rr.provisional([*self._recent, *beats][-EARLY_HISTORY:], following, after_s, 1))
             reported.append(beats[-1])
             ids.append(announced.beat)
         return joined(reported, np.concatenate(features), ids)

@@ -39,10 +39,10 @@ from ecgfed.domain.signal.qrs_views import (
     USUAL_OF,
 )
 
-#: Ages of a candidate in seconds at which it is evaluated, and the log odds above which it is then announced: those of
-#: a first trial, not tuned (docs/decisions/0122; ``benchmarks/stream/early.py`` measures them).
-MARKS = ((0.3, 3.0), (0.4, 2.0), (0.6, 1.0), (0.8, 0.0))
-#: Log odds of all leads together below which a candidate is dropped.
+#: Ages of a candidate in seconds at which it is evaluated, and the log odds above which it is then announced, chosen on
+#: parts of DS1 and SVDB records (docs/decisions/0122; ``benchmarks/stream/early.py`` measures them on DS2).
+MARKS = ((0.3, 2.0), (0.4, 1.0), (0.55, 0.0), (0.8, 0.0))
+#: Log odds of all leads together at which a candidate is dropped; a vote of single leads may still rise.
 HOPELESS = -3.0
 #: An R peak that lies further back, in seconds, is left to the detector.
 AT_MOST_S = 1.0
@@ -166,7 +166,7 @@ class EarlyPeaks:
             self._waves.remove(wave)
             passed = sum(count - wave.at >= age for age in _AGES)
             judged = self._judged(scores, wave, is_last=passed == len(MARKS))
-            if judged is None or judged[0] <= HOPELESS:
+            if judged is None:
                 continue
             odds, beat = judged
             if odds > MARKS[passed - 1][1]:

@@ -1,6 +1,5 @@
-/* Feed float32 millivolts from a file to the C sources in chunks of a given length, with announcements; prints one line a
- * report: what (1 announced, 2 added, 3 moved, 4 withdrawn, 0 final), id, R peak, samples pushed. The third argument is a
- * number of missing samples to push first. */
+/* Feed float32 millivolts from stdin to the C sources in chunks of a given length, with announcements; prints one line a
+ * report: what (1 announced, 2 added, 3 moved, 4 withdrawn, 0 final), id, R peak, samples pushed. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,21 +23,17 @@ static void on_beat(void *user, const ecgfed_beat *beat)
 int main(int count, char **args)
 {
     static float mv[4096];
-    const size_t chunk = count > 2 ? (size_t)atol(args[2]) : 360;
-    FILE *file = count > 1 ? fopen(args[1], "rb") : NULL;
+    const size_t chunk = count > 1 ? (size_t)atol(args[1]) : 360;
     size_t count_read;
-    if (!file || chunk < 1 || chunk > sizeof mv / sizeof *mv) {
+    if (chunk < 1 || chunk > sizeof mv / sizeof *mv) {
         return 2;
     }
     ecgfed_init(&state, on_beat, NULL);
     ecgfed_announce(&state, &early, on_announced, NULL);
-    for (long long i = 0; count > 3 && i < atoll(args[3]); i++) {
-        ecgfed_push_uv(&state, 0, 1);
-    }
-    while ((count_read = fread(mv, sizeof *mv, chunk, file)) > 0) {
+    while ((count_read = fread(mv, sizeof *mv, chunk, stdin)) > 0) {
         ecgfed_push(&state, mv, count_read);
     }
     ecgfed_finish(&state);
     printf("memory %lu %lu\n", (unsigned long)sizeof state, (unsigned long)sizeof early);
-    return fclose(file) ? 1 : 0;
+    return 0;
 }

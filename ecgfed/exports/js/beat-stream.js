@@ -313,8 +313,8 @@ export class BeatStream {
     if (!due.length) return [];
     this.recent.splice(0, this.recent.length - EARLY_HISTORY);
     const count = due.length;
-    const following = this.early[0]?.peak ?? null;
     const last = /** @type {Waiting} */ (this.recent.at(-1)).sample;
+    const following = this.known.between(last, this.received)[0] ?? null; // announced or decided
     return this.reported(this.recent.slice(-count), this.features(this.recent, count, following, following === null ? NaN : this.intervalS(last, following)));
   }
 
@@ -337,7 +337,7 @@ export class BeatStream {
       const at = [...(recent.length ? [settled] : []), ...samples, ...(following === null ? [] : [following])];
       const beforeS = intervalsS(at, this.fsHz, lost).slice(Number(recent.length > 0));
       const before = samples.map((sample, i) => Object.assign(this.firstCut(sample), { beforeS: beforeS[i] }));
-      rr.push(...this.features([...recent, ...before], 1, following, beforeS[samples.length]));
+      rr.push(...this.features([...recent, ...before].slice(-EARLY_HISTORY), 1, following, beforeS[samples.length]));
       beats.push(Object.assign(before[before.length - 1], { known }));
     }
     return this.reported(beats, rr);

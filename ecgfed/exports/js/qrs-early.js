@@ -147,7 +147,7 @@ class SegmentPeaks {
       const passed = AGES.filter((age) => count - wave.at >= age).length;
       const isLast = passed === AGES.length;
       const judged = this.judged(scores, wave, isLast);
-      if (!judged || judged.odds <= EARLY.hopeless) continue;
+      if (!judged) continue;
       if (judged.odds > EARLY.marks[passed - 1][1]) peaks.push(...this.announce(scores, judged));
       else if (!isLast) this.waves.push({ ...wave, looks: passed });
     }

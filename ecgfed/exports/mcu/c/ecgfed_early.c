@@ -17,11 +17,6 @@ typedef struct {
     int32_t place[ECGFED_WAVES], odds[ECGFED_WAVES];
 } scores;
 
-static int32_t lesser(int32_t a, int32_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t apart(int64_t a, int64_t b)
 {
     return a < b ? b - a : a - b;
@@ -51,7 +46,7 @@ int32_t ecgfed_early_is_due(int64_t samples)
     return part * ECGFED_EARLY_STEP / ECGFED_EARLY_PARTS == in_step;
 }
 
-static void report(const ecgfed_early *early, int32_t change, int64_t beat, int64_t sample, int64_t now)
+static void notify(const ecgfed_early *early, int32_t change, int64_t beat, int64_t sample, int64_t now)
 {
     ecgfed_peak peak;
     peak.change = change;
@@ -87,7 +82,7 @@ static void announce(ecgfed_early *early, int64_t sample, int64_t now)
     early->known[i].sample = sample;
     early->known[i].beat = early->next++;
     early->undecided++;
-    report(early, ECGFED_ANNOUNCED, early->known[i].beat, sample, now);
+    notify(early, ECGFED_ANNOUNCED, early->known[i].beat, sample, now);
 }
 
 int64_t ecgfed_early_decide(ecgfed_early *early, int64_t sample, int64_t now)
@@ -103,14 +98,14 @@ int64_t ecgfed_early_decide(ecgfed_early *early, int64_t sample, int64_t now)
     }
     if (nearest < 0) {
         beat = early->next++;
-        report(early, ECGFED_ADDED, beat, sample, now);
+        notify(early, ECGFED_ADDED, beat, sample, now);
         return beat;
     }
     beat = early->known[nearest].beat;
     before = early->known[nearest].sample;
     forget_known(early, nearest);
     if (before != sample) {
-        report(early, ECGFED_MOVED, beat, sample, now);
+        notify(early, ECGFED_MOVED, beat, sample, now);
     }
     return beat;
 }
@@ -120,7 +115,7 @@ void ecgfed_early_expire(ecgfed_early *early, int64_t now, int32_t ended)
     while (early->undecided && (ended || now >= early->known[0].sample + ECGFED_EARLY_EXPIRES)) {
         const int64_t beat = early->known[0].beat, sample = early->known[0].sample;
         forget_known(early, 0);
-        report(early, ECGFED_WITHDRAWN, beat, sample, now);
+        notify(early, ECGFED_WITHDRAWN, beat, sample, now);
     }
 }
 
@@ -203,7 +198,7 @@ static int32_t look_first(const ecgfed_early *early, ecgfed_qrs *qrs, ecgfed_qrs
             current = block;
             ecgfed_qrs_envelope(qrs, block * ECGFED_BLOCK - 330, ECGFED_ENVELOPE, work->envelope);
             ecgfed_qrs_shape(qrs, block * ECGFED_BLOCK - 120, ECGFED_SHAPE, work->shape);
-            ecgfed_qrs_level(qrs, lesser(block, qrs->measured - 1), &level);
+            ecgfed_qrs_level(qrs, block < qrs->measured ? block : qrs->measured - 1, &level);
         }
         if (ecgfed_qrs_evaluate(qrs->candidate + place, block, early->candidate[i] % ECGFED_BLOCK, &level, work)) {
             found->place[i] = place;

@@ -114,9 +114,7 @@ def test_chunks_do_not_matter(early: Path, chunk: int) -> None:
 
 
 def test_renumbering_does_not_matter(sources: Path, early: Path, tmp_path: Path) -> None:
-    often = build(
-        sources, tmp_path / "often", "gcc", *SANITIZED, "-DECGFED_RENUMBER=36", main=HERE / "early_main.c"
-    )
+    often = build(sources, tmp_path / "often", "gcc", *SANITIZED, "-DECGFED_RENUMBER=36", main=HERE / "early_main.c")
     signal_mv = np.concatenate([synthetic_signal("NNNVNANNLN" * 8, seed=seed)[0] for seed in range(3)])
     assert c_reports(often, signal_mv) == c_reports(early, signal_mv)
 

@@ -62,9 +62,7 @@ def qrs_weights() -> str:
     code += "0" * (-len(code) % 6)
     text = "".join(_CHARACTERS[int(code[at : at + 6], 2)] for at in range(0, len(code), 6))
     about = "Weights of the QRS detector, in units of 1/256 (ecgfed/domain/signal/qrs_weights.npz)."
-    return _module(
-        about, "STORED", {"characters": _CHARACTERS, "biasBits": _BIAS_BITS, "layers": layers, "text": text}
-    )
+    return _module(about, "STORED", {"characters": _CHARACTERS, "biasBits": _BIAS_BITS, "layers": layers, "text": text})
 
 
 def lead_table() -> str:

@@ -143,10 +143,45 @@ def default(results: dict[str, Any]) -> list[str]:
     return [*table((*columns, "T_g", "T_p", "T_r", "T_l"), rows), "", about]
 
 
+def _gross_f1(scores: dict[str, Any], kind: str) -> float:
+    """Harmonic mean of gross sensitivity and positive predictive value, in percent."""
+    return statistics.harmonic_mean([scores[f"{kind}_{name}"]["percent"] for name in ("se", "ppv")])
+
+
+def databases(results: dict[str, Any]) -> list[str]:
+    """The packaged model's recipe on new patients, with and without other patients of their database."""
+    rows = [
+        (name, trained, *(_gross_f1(scores["gross"]["scores"], kind) for kind in ("veb", "sveb")))
+        for name, with_others, without in (
+            ("MIT-BIH", results["folds"]["mitdb"]["whole_records"], results["without_mitbih"]),
+            ("SVDB", results["folds"]["svdb"]["whole_records"], results["without_svdb"]),
+        )
+        for trained, scores in (("on other patients of both", with_others), ("without this database", without))
+    ]
+    veb, sveb = ([f"{row[column]:.0f}" for row in rows] for column in (2, 3))
+    return [
+        f"![F1 of ventricular beats: MIT-BIH {veb[0]} and {veb[1]}, SVDB {veb[2]} and {veb[3]}. F1 of"
+        f" supraventricular beats: MIT-BIH {sveb[0]} and {sveb[1]}, SVDB {sveb[2]} and {sveb[3]}. The second number of"
+        " each pair is without training on that database.](images/databases/databases.svg)",
+        "",
+        "Each patient is read by a model that was trained without that patient. Supraventricular beats are the weak"
+        " point in both databases.",
+        "",
+        *table(
+            ("database", "trained", "F1, ventricular (%)", "F1, supraventricular (%)"),
+            [(name, trained, *(f"{f1:.1f}" for f1 in f1s)) for name, trained, *f1s in rows],
+        ),
+        "",
+        "Whole records, beat by beat (EC57), R peaks by ecgfed, no labels of the patient. One training each"
+        " ([decision 0085](decisions/0085-the-packaged-model-of-three-databases.md)).",
+    ]
+
+
 #: Title, folder and function of each section.
 SECTIONS: tuple[tuple[str, str, Callable[[dict[str, Any]], list[str]]], ...] = (
     ("Global or personal models?", "flagship", flagship),
     ("Do the results hold for later minutes?", "flagship", splits),
+    ("How well are new patients read?", "shipped", databases),
     ("How long does training take?", "default", default),
     ("Is Table 1 of the GRP-FED paper reproduced?", "table1", table1),
     ("Does weighting help the worst-served patients?", "fairness", fairness),

@@ -17,10 +17,12 @@ from sklearn.metrics import f1_score
 #: Each picture and its page.
 SHOWN_ON = {
     "bundle": "bundle.md",
+    "databases": "results.md",
     "gate": "personal-or-global.md",
     "groups": "labels.md",
     "label-page": "labels.md",
     "macro-f1": "macro-f1.md",
+    "peers": "qrs.md",
     "quality": "quality.md",
     "round-bytes": "hospitals.md",
     "scored": "what-is-scored.md",

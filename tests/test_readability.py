@@ -46,6 +46,15 @@ REWRITTEN = (
     "docs/graphs.md",
     "docs/executors.md",
     "docs/architecture.md",
+    "docs/own-data.md",
+    "docs/own-parts.md",
+    "docs/extend.md",
+    "docs/reproduce.md",
+    "docs/microcontroller.md",
+    "docs/javascript.md",
+    "docs/bundle-format.md",
+    "docs/stream.md",
+    "docs/grp-fed-in-pictures.md",
 )
 #: Words in a sentence: the median of a page, and the maximum.
 MEDIAN_WORDS, MAX_WORDS = 20, 40

@@ -23,10 +23,13 @@ MCU: list[Figures] = figures(
         "of the net, a beat | {0} | {0} |": _both("instructions", "net"),
         "ten seconds without a beat | {0} | {0} |": _both("instructions", "ten_quiet_seconds"),
         "12 s with 14 beats | {0} | {0} |": _both("instructions", "golden"),
-        "The net makes {0} multiplications a beat": (("multiplications_a_beat",),),
-        "On all {0} records with lead MLII": (("global", "records"),),
-        "all {0} of them, and gave {0} of them another label": (("global", "beats"), ("global", "other_labels")),
-        "({0} another one than the float graphs, {0} another `uncertain`)": (
+        "The net makes {0} multiplications per beat": (("multiplications_a_beat",),),
+        "as Python on all {0} records with lead MLII: {0} beats. {0} of them got another label than": (
+            ("global", "records"),
+            ("global", "beats"),
+            ("global", "other_labels"),
+        ),
+        "{0} another one than from the float graphs, and {0} another `uncertain`": (
             ("global", "other_labels_than_float"),
             ("global", "other_uncertain"),
         ),
@@ -35,6 +38,6 @@ MCU: list[Figures] = figures(
             ("own", "other_labels"),
             ("own", "other_labels_than_float"),
         ),
-        "Half an hour takes {1} s of one core": (("global", "median_cpu_s_in_c"),),
+        "Half an hour of ECG took {1} s of one core": (("global", "median_cpu_s_in_c"),),
     },
 )

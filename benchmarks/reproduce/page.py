@@ -14,9 +14,10 @@ from ecgfed.tasks.reproduce_data import DATA
 from ecgfed.tasks.reproduce_result import Line, Reproduction, Score
 
 RESULTS = "results.json"
-INTRO = """# The papers' tables, run again
+INTRO = """# Reproduce the papers' tables
 
-One command trains and scores a table of a paper and prints the paper's value, ours and the difference:
+Train and score a table of a paper with one command; it prints the paper's value, ours and the difference. Full
+protocols take hours; `ecgfed reproduce --list` estimates them on your machine within about a minute.
 
 ```sh
 ecgfed reproduce --list
@@ -26,17 +27,27 @@ ecgfed reproduce fed-rod --table 1 --data cifar10 --alpha 0.3 --rows "FedAvg; Fe
 ecgfed reproduce fedabc --table 1 --data cifar10 --alpha 0.3 --source DATA --work WORK
 ```
 
-`DATA` holds the data sets in folders of these names: {folders} ([where from](data.md)). Data that are missing are named
-in one line, and the rest of the table is run. A finished run is stored in `WORK/results.json` (`--results FILE`) and is
-not repeated, also not for another table; a killed command, run again, continues and ends the same. A GPU is used
-where there is one (`--device`). `--seeds 1` takes one seed in place of the paper's. In Python:
-`ecgfed.reproduce("fed-rod", 1, source="DATA", work="WORK", data="cifar10", alpha=0.3)`.
+`DATA` contains the data sets in folders of these names: {folders} ([where to get them](data.md)). If a data set is
+missing, the command names it in one line and runs the rest of the table.
 
-Tables are data: `ecgfed/papers/` has a file for each paper with its protocols, its rows and the printed values, which a
-test compares with a second transcription. `benchmarks/pages.py` wrote this page; change it there.
+| topic | behaviour |
+| --- | --- |
+| finished runs | stored in `WORK/results.json` (`--results FILE`) and not repeated, even for another table |
+| interruption | run the command again: it continues and ends with the same results |
+| seeds | as in the paper; `--seeds 1` uses one |
+| scale | `full`, or `reduced` for a shorter run; the differences are listed below and printed |
+| device | a GPU if there is one (`--device`) |
+| Python | `ecgfed.reproduce("fed-rod", 1, source="DATA", work="WORK", data="cifar10", alpha=0.3)` |
+| models | a method without personal models is scored by its local models, if the paper does so |
 
-A method without personal models is scored by its local models where a paper does so (Fed-RoD's *PM*; FedABC), which
-clients have after one more round of local training on the last global model.
+Local models are those after one more round of local training on the last global model (Fed-RoD's *PM*; FedABC).
+
+The papers' tables are data: `ecgfed/papers/` has a file for each paper with its protocols, its rows and the printed
+values. A test compares the values with a second transcription. `benchmarks/pages.py` writes this page; change it
+there.
+
+## What has been run
+
 """
 
 
@@ -44,19 +55,32 @@ def page() -> str:
     """Return the page, with the runs that are in the results file."""
     runs = results_of("reproduce", RESULTS) or {}
     folders = ", ".join(f"`{one.folder}`" for one in DATA.values() if one.folder)
-    lines = [INTRO.format(folders=folders)]
+    overview, sections = [], list[str]()
     for paper in PAPERS.values():
-        lines += [f"## {paper.name}", "", f"{paper.title}.", "", *protocols(list(paper.tables.values()))]
+        sections += [f"## {paper.name}", "", f"{paper.title}.", "", *protocols(list(paper.tables.values()))]
         for number, one in paper.tables.items():
-            lines += [f"### {paper.name}, table {number}: {one.title}", "", *([one.note, ""] if one.note else [])]
             scales = [Reproduction.of(paper, one, one.settings, one.rows, scale, runs) for scale in SCALES]
             shown = [part for reproduction in scales for part in measured(reproduction)]
-            lines += shown or ["Not run yet.", ""]
-    return "\n".join(lines).rstrip() + "\n"
+            states = [state for reproduction in scales if (state := state_of(reproduction))]
+            overview.append((f"[{paper.name}](#{paper.name})", number, one.title, "; ".join(states) or "not yet"))
+            note = [one.note, ""] if one.note else []
+            if shown or note:
+                sections += [f"### {paper.name}, table {number}: {one.title}", "", *note]
+                sections += shown or ["Not run yet.", ""]
+    intro = INTRO.format(folders=folders)
+    parts = [intro.rstrip(), "", *table(("paper", "table", "title", "rows run"), overview), "", *sections]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def state_of(reproduction: Reproduction) -> str:
+    """Return how many rows of a table have a result at this scale, empty for none."""
+    lines = [line for _, lines in reproduction.by_setting() for line in lines]
+    finished = sum(line.seconds is not None for line in lines)
+    return f"{finished} of {len(lines)}, {reproduction.scale}" if finished else ""
 
 
 def protocols(tables: list[Table]) -> Iterator[str]:
-    """Yield the protocols of a paper: what is printed, what is left open, what is done otherwise, and reduced."""
+    """Yield the protocols of a paper; what is open, different or reduced in them is folded."""
     by_data: dict[str, Protocol] = {}
     for one in tables:
         by_data |= {setting.data: setting.protocol for setting in one.settings}
@@ -69,16 +93,20 @@ def protocols(tables: list[Table]) -> Iterator[str]:
         work += f"{protocol.local_epochs} local epochs, batches of {protocol.batch_size}"
         rows.append((DATA[data].title, protocol.section, f"`{protocol.net}`", work, "; ".join([sgd, *varied])))
     yield from table(("data", "section", "net", "work", "SGD"), rows)
-    yield ""
-    for data, protocol in by_data.items():
-        for title, phrases in (
-            ("the paper does not say", protocol.left_open),
-            ("done otherwise than printed", protocol.departures),
-            ("reduced", protocol.differences("reduced")),
-        ):
-            if phrases:
-                yield f"- {DATA[data].title}, {title}: {'; '.join(phrases)}."
-    yield ""
+    details = [
+        (DATA[data].title, kind, phrase)
+        for data, protocol in by_data.items()
+        for kind, phrases in (
+            ("not stated in the paper", protocol.left_open),
+            ("different from the paper", protocol.departures),
+            ("reduced scale", protocol.differences("reduced")),
+        )
+        for phrase in phrases
+    ]
+    summary = "What the paper leaves open, what differs here, and the reduced scale"
+    yield from ("", '<details markdown="1">', f"<summary>{summary}</summary>", "")
+    yield from table(("data", "kind", "setting"), details)
+    yield from ("", "</details>", "")
 
 
 def measured(reproduction: Reproduction) -> Iterator[str]:

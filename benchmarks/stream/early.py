@@ -220,8 +220,8 @@ def cost(source: Path, name: str) -> dict[str, float]:
 
 def page(results: dict[str, Any]) -> list[str]:
     """Return the part of docs/stream.md that has figures."""
-    columns = ("signal", "beats", "R peak after (s): median, 99%, most", "F1 of R peaks announced, final")
-    columns += ("added, withdrawn, moved an hour",)
+    columns = ("signal", "beats", "R peak after (s): median, 99%, maximum", "F1 of R peaks announced, final")
+    columns += ("added, withdrawn, moved per hour",)
     rows = []
     for name, one in results["conditions"].items():
         late, an_hour = one["announced"], one["an_hour"]
@@ -233,8 +233,8 @@ def page(results: dict[str, Any]) -> list[str]:
     if of_class := results["conditions"].get("clean", {}).get("class"):
         late, first, last = of_class["delay"], of_class["first"], of_class["final"]
         text = (
-            f"The first class comes after {late['median_s']:.2f} s (median), {late['most_s']:.2f} s at most. F1 of VEB "
-            f"is {first['veb']:.2f}% with the first class and {last['veb']:.2f}% with the final one, of SVEB "
+            f"The first class is reported after {late['median_s']:.2f} s (median), {late['most_s']:.2f} s at most. F1 "
+            f"of VEB is {first['veb']:.2f}% with the first class and {last['veb']:.2f}% with the final one, of SVEB "
             f"{first['sveb']:.2f}% and {last['sveb']:.2f}%."
         )
         lines += ["", text]

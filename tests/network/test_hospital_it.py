@@ -27,7 +27,8 @@ def paste(commands: list[str], folder: Path, seconds: float) -> str:
     from ecgfed.network.launch import free_port
 
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    script = "set -e\n" + "\n".join(commands).replace("9092", str(free_port()))
+    script = re.sub(r"(ecgfed federate server \S+)(?!.*--port)", r"\1 --port 9092", "\n".join(commands))
+    script = "set -e\n" + script.replace("9092", str(free_port()))  # 9092 is the default, perhaps in use here
     out = folder / "said.txt"  # a pipe would stay open as long as what was left behind lives
     with out.open("w") as said:
         shell = subprocess.Popen(

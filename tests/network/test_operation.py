@@ -181,17 +181,21 @@ def test_health_of_what_does_not_run() -> None:
 
 
 def test_a_site_s_console(server: Attacked, parts: list[Path], tmp_path: Path) -> None:
-    """Connected, or why not: the server is there, and knows one of two keys."""
-    for name, wanted in (("a", "Connected: "), ("stranger", "does not know this site's key")):
+    """Connected, or why not: the server is there and knows one of two keys, or nothing listens at its address."""
+    for name, wanted, listens_at in (
+        ("a", "Connected: ", server.port),
+        ("stranger", "does not know this site's key", server.port),
+        ("early", "not connected: ", free_port()),
+    ):
         folder = tmp_path / name
         make_site_key(folder / "key")
         key = server.folder.parent / "a" / "key" if name == "a" else folder / "key"
         notes, stop, port = Notes(), threading.Event(), free_port()
-        loop = SiteLoop(folder, Address("localhost", server.port), server.ca, key, notes, stop.is_set)
+        loop = SiteLoop(folder, Address("localhost", listens_at), server.ca, key, notes, stop.is_set)
         thread = threading.Thread(target=loop.run, args=(port,))
         thread.start()
         try:
-            until(lambda notes=notes, wanted=wanted: any(wanted in line for line in notes.lines))
+            assert until(lambda notes=notes, wanted=wanted: any(wanted in line for line in notes.lines)), name
             status = httpx.get(f"http://127.0.0.1:{port}/healthz").status_code
             assert status == (200 if name == "a" else 503)
         finally:

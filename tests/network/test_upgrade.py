@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -108,9 +108,13 @@ class Ends:
                 process.wait()
 
     @contextmanager
-    def federation(self, server: str, site: str, rounds: int) -> Iterator[subprocess.Popen[bytes]]:
-        """Run a server of one version and all sites of another."""
-        options = ("--sites", len(self.cohorts), "--method", "fedavg", "--rounds", rounds, "--local-steps", 2)
+    def federation(
+        self, server: str, site: str, rounds: int, settings: Mapping[str, object] | None = None
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """Run a server of one version and all sites of another, with the server's defaults or given settings."""
+        options = ["--sites", len(self.cohorts), "--method", "fedavg", "--rounds", rounds, "--local-steps", 2]
+        for name, value in (settings or {}).items():
+            options += ["--set", f"{name}={value}"]
         words = ("federate", "server", "server", *options, "--host", "127.0.0.1", "--port", self.port)
         with ExitStack() as stack:
             process = stack.enter_context(self.running(server, "server", *words, "--keys", "keys"))
@@ -184,8 +188,10 @@ def test_a_run_goes_on_after_both_ends_were_upgraded(
     with ends.federation(upgraded, upgraded, 4) as process:
         wait("the end", lambda: process.poll() is not None)
     assert process.returncode == 0, ends.said["server"].read_text()
+    # A run keeps the settings it was begun with; the defaults of the new version may be others.
+    settings = json.loads((ends.folder / "server" / "run" / "run.json").read_text())["settings"]
     whole = Ends(tmp_path / "whole", parts[:2], installed)
-    with whole.federation(upgraded, upgraded, 4) as process:
+    with whole.federation(upgraded, upgraded, 4, settings) as process:
         wait("the end", lambda: process.poll() is not None)
     runs = [open_run(folder / "server" / "run") for folder in (ends.folder, whole.folder)]
     assert same(*(run.state().server for run in runs))

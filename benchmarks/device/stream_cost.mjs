@@ -3,8 +3,9 @@
 //   node benchmarks/device/stream_cost.mjs --record mitdb/208 [--bundle DIR] [--minutes 30] [--rounds 3] [--early decided] [--runtime DIR ...]
 //
 // Each round runs, for every runtime (a folder with the package: `ecgfed/exports/js`, or that of another version), `classify`
-// and then a stream in chunks of a quarter of a second, with early answers as told by `--early` (`off`, `decided` or
-// `true`); the order of the runtimes is reversed every other round. ONNX Runtime has one thread. Ratios are within a round, so that another load on the machine weighs on both.
+// and then a stream in chunks of a quarter of a second, with early answers by the option `--early` (`off`, `decided` or
+// `true`); the order of the runtimes is reversed every other round. ONNX Runtime has one thread. Ratios are within a round,
+// so that another load on the machine weighs on both.
 // onnxruntime-node is the package of tests/browser (`make browser`). Prints JSON.
 import { createHash } from "node:crypto";
 import { createRequire } from "node:module";
@@ -62,10 +63,10 @@ async function round({ StreamClassifier, classifier, recording, rounds }) {
     return [...beats, ...(await stream.finish())];
   });
   const final = streamed.result.filter((beat) => beat.stage === "final");
-  const told = streamed.result.filter((beat) => beat.stage === "early");
+  const earlyBeats = streamed.result.filter((beat) => beat.stage === "early");
   rounds.push({
     classify_s: whole.seconds, stream_s: streamed.seconds, ratio: streamed.seconds / whole.seconds,
-    beats: final.length, early: told.length, final_bits: digestOf(final), early_bits: digestOf(told),
+    beats: final.length, early: earlyBeats.length, final_bits: digestOf(final), early_bits: digestOf(earlyBeats),
     same_labels: final.filter((beat, i) => beat.label === whole.result[i]?.label).length,
   });
 }

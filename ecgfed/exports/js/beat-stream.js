@@ -219,10 +219,10 @@ export class BeatStream {
     }
     const ready = this.withFeatures(ended);
     if (!ready.length) return withdrawn;
+    for (const { known } of ready) this.known.remove(/** @type {import("./announced.js").Announced} */ (known));
     const predictions = await this.classifier.predictions(ready.map((beat) => beat.windowMv), ready.map((beat) => /** @type {Float32Array} */ (beat.rr)));
     const beats = predictions.map((prediction, i) => this.beat(ready[i], prediction, "final"));
     beats.forEach((beat, i) => beat.override || this.drift.add(beat, ready[i].windowMv));
-    for (const { known } of ready) this.known.remove(/** @type {import("./announced.js").Announced} */ (known));
     return [...withdrawn, ...beats];
   }
 

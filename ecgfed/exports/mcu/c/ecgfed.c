@@ -265,7 +265,8 @@ static void on_peak(void *user, int64_t peak)
     (void)memset(beat, 0, sizeof *beat);
     peak += state->detected_from;
     beat->sample = state->begin + peak;
-    beat->beat = state->early ? ecgfed_early_decide(state->early, beat->sample, state->sample_count) : state->next_beat++;
+    beat->beat = state->early ? ecgfed_early_decide(state->early, beat->sample, state->sample_count) : state->next_beat;
+    state->next_beat++;
     cut_window(state, peak, beat);
     beat->unclassified = without_signal(state, peak, beat->window_mv) ? ECGFED_NO_SIGNAL : 0;
     if (state->beats) {

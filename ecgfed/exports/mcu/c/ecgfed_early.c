@@ -80,7 +80,8 @@ static void announce(ecgfed_early *early, int64_t sample, int64_t now)
         early->known[i] = early->known[i - 1];
     }
     early->known[i].sample = sample;
-    early->known[i].beat = early->next++;
+    early->known[i].beat = early->next;
+    early->next++;
     early->undecided++;
     notify(early, ECGFED_ANNOUNCED, early->known[i].beat, sample, now);
 }
@@ -97,7 +98,8 @@ int64_t ecgfed_early_decide(ecgfed_early *early, int64_t sample, int64_t now)
         }
     }
     if (nearest < 0) {
-        beat = early->next++;
+        beat = early->next;
+        early->next++;
         notify(early, ECGFED_ADDED, beat, sample, now);
         return beat;
     }
@@ -134,7 +136,8 @@ static void settle(ecgfed_early *early, const ecgfed_qrs *qrs)
     }
     for (int32_t i = 0; i < early->candidates; i++) {
         if (early->candidate[i] - past >= first) {
-            early->candidate[remaining++] = early->candidate[i] - past;
+            early->candidate[remaining] = early->candidate[i] - past;
+            remaining++;
         }
     }
     early->candidates = remaining;
@@ -142,7 +145,8 @@ static void settle(ecgfed_early *early, const ecgfed_qrs *qrs)
     for (int32_t i = 0; i < early->waves; i++) {
         if (early->wave[i].at - past >= first) {
             early->wave[remaining].at = early->wave[i].at - past;
-            early->wave[remaining++].looks = early->wave[i].looks;
+            early->wave[remaining].looks = early->wave[i].looks;
+            remaining++;
         }
     }
     early->waves = remaining;
@@ -150,7 +154,8 @@ static void settle(ecgfed_early *early, const ecgfed_qrs *qrs)
     for (int32_t i = 0; i < early->announced; i++) {
         if (early->peak[i].at - past >= oldest) {
             early->peak[remaining] = early->peak[i];
-            early->peak[remaining++].at -= past;
+            early->peak[remaining].at -= past;
+            remaining++;
         }
     }
     early->announced = remaining;
@@ -175,9 +180,11 @@ static void search(ecgfed_early *early, const ecgfed_qrs *qrs, int32_t stop, ecg
             highest = current > early->scale * centre[-d] && current >= early->scale * centre[d];
         }
         if (highest && early->candidates < ECGFED_WAVES && early->waves < ECGFED_WAVES) {
-            early->candidate[early->candidates++] = first + t;
+            early->candidate[early->candidates] = first + t;
+            early->candidates++;
             early->wave[early->waves].at = first + t;
-            early->wave[early->waves++].looks = 0;
+            early->wave[early->waves].looks = 0;
+            early->waves++;
         }
     }
 }
@@ -253,7 +260,8 @@ static void announce_beat(ecgfed_early *early, const ecgfed_qrs *qrs, const ecgf
     }
     early->peak[early->announced].at = beat->at;
     early->peak[early->announced].odds = odds;
-    early->peak[early->announced++].peak = peak;
+    early->peak[early->announced].peak = peak;
+    early->announced++;
     announce(early, first + peak, now);
 }
 
@@ -264,9 +272,11 @@ static int32_t due_waves(ecgfed_early *early, int32_t count, ecgfed_wave *due)
     for (int32_t i = 0; i < early->waves; i++) {
         const ecgfed_wave wave = early->wave[i];
         if (count - wave.at >= ecgfed_early_age[wave.looks]) {
-            due[number++] = wave;
+            due[number] = wave;
+            number++;
         } else {
-            early->wave[remaining++] = wave;
+            early->wave[remaining] = wave;
+            remaining++;
         }
     }
     early->waves = remaining;
@@ -291,7 +301,10 @@ static void judge(ecgfed_early *early, const ecgfed_qrs *qrs, const ecgfed_qrs_c
         announce_beat(early, qrs, caller, qrs->candidate + found->place[which], found->odds[which], first, now);
     } else if (passed < ECGFED_EARLY_MARKS) {
         early->wave[early->waves].at = wave.at;
-        early->wave[early->waves++].looks = passed;
+        early->wave[early->waves].looks = passed;
+        early->waves++;
+    } else {
+        /* it is dropped */
     }
 }
 

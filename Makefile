@@ -12,6 +12,7 @@
 # make haproxy  HAProxy (as root), which stands before the server of `ecgfed federate`
 # make docs   the site of docs/ in build/site, strictly: a broken link fails; its packages are in .venv-docs
 # make mcu   gcc, clang, the cross compiler for ARM, QEMU, libsodium, CMake and cppcheck (as root), for the C sources
+# make phones   Kotlin's compiler and a Java development kit (as root), for examples/phones
 # make audit   the known vulnerabilities of what is installed
 PYTHON ?= python3
 VENV ?= .venv
@@ -43,7 +44,7 @@ SEED ?= 0
 FUZZ_JSON ?= build/fuzz.json
 
 .SECONDARY:
-.PHONY: install lint types languages unit slow test check-meta demo fuzz format oldest newest lock audit browser mcu tflite flower lock-flower haproxy docs lock-docs clean
+.PHONY: install lint types languages unit slow test check-meta demo fuzz format oldest newest lock audit browser mcu phones tflite flower lock-flower haproxy docs lock-docs clean
 
 install: $(INSTALLED)
 
@@ -181,6 +182,12 @@ mcu:
 			[ "$$(id -u)" = 0 ] || { echo "mcu: install $$missing first" >&2; exit 2; }; \
 			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
 		fi
+
+phones:
+	@if ! { command -v kotlinc && command -v javac; } >/dev/null; then \
+		[ "$$(id -u)" = 0 ] || { echo "phones: install kotlin and default-jdk first" >&2; exit 2; }; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends kotlin default-jdk; \
+	fi
 
 clean:
 	rm -rf $(VENV) .venv-oldest .venv-newest .venv-audit .venv-tflite .venv-flower .venv-docs build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -29,12 +29,8 @@ WHOLE = (
     ("benchmarks/pacing/README.md", "pacing/page.py", "page", "pacing/results.json"),
     ("benchmarks/rhythm/README.md", "rhythm/page.py", "page", "rhythm/results.json"),
 )
-#: Parts between marks: page, name of the mark, script, function, results file, the key that the function takes.
+#: Parts between marks: page, name of the mark, script, function, results file or none, the key that the function takes.
 PARTS = (
-    (
-        "docs/hospitals.md", "benchmarks/hospitals/page.py",
-        "hospitals/page.py", "main_table", "hospitals/results.json", None,
-    ),
     (
         "docs/federation-tools.md", "benchmarks/beside/page.py",
         "beside/page.py", "measured", "beside/results.json", None,
@@ -69,10 +65,15 @@ PARTS = (
             ("robust/run.py", "robust/results.json"),
         )
     ),
+    ("docs/leaderboard.md", "benchmarks/leaderboard/page.py", "leaderboard/page.py", "tables", None, None),
     *(
-        ("docs/hospitals.md", f"page.py:{part}", "network/page.py", part, f"network/{source}.json", None)
-        for part, source in (
-            ("faults", "faults"), ("loopback", "cost"), ("transport", "cost"), ("scale", "cost"), ("mitbih", "mitbih"),
+        (page, f"page.py:{part}", "network/page.py", part, f"network/{source}.json", None)
+        for page, part, source in (
+            ("docs/hospitals.md", "loopback", "cost"),
+            ("benchmarks/network/README.md", "transport", "cost"),
+            ("benchmarks/network/README.md", "faults", "faults"),
+            ("benchmarks/network/README.md", "mitbih", "mitbih"),
+            ("benchmarks/network/README.md", "scale", "cost"),
         )
     ),
 )  # fmt: skip
@@ -101,8 +102,8 @@ def between(page: str, name: str, part: str) -> str:
 
 
 def written() -> dict[str, str]:
-    """Return every page that has figures of results files, by its path, as those files have it."""
-    texts: dict[str, str] = {}
+    """Return every page that has figures of results files, by its path, as those files have it; and our entries."""
+    texts: dict[str, str] = load_script(BENCHMARKS / "leaderboard" / "ours.py").texts()
     for page, script, name, source in WHOLE:
         texts[page] = function(script, name)(*([results_of(source)] if source else []))
     read = defaultdict(list)
@@ -111,8 +112,9 @@ def written() -> dict[str, str]:
     for page in dict.fromkeys([*(part[0] for part in PARTS), *read]):
         text = texts.get(page) or (ROOT / page).read_text("utf-8")
         for _, mark, script, name, source, key in (part for part in PARTS if part[0] == page):
-            results = results_of(source)
-            text = between(text, mark, function(script, name)(results[key] if key else results))
+            results = results_of(source) if source else None
+            given = [] if results is None else [results[key] if key else results]
+            text = between(text, mark, function(script, name)(*given))
         for figures in read[page]:
             text = figures.fill(text, results_of(figures.source))
         texts[page] = text
@@ -121,8 +123,10 @@ def written() -> dict[str, str]:
 
 def main() -> None:
     for page, text in written().items():
-        if (ROOT / page).read_text("utf-8") != text:
-            (ROOT / page).write_text(text, "utf-8")
+        file = ROOT / page
+        if not file.is_file() or file.read_text("utf-8") != text:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, "utf-8")
             print(f"{page} is written anew")
 
 

@@ -193,6 +193,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[dict[str, Any]], list[str]]], ...] = (
 ELSEWHERE = """
 ## Measured elsewhere
 
+[The leaderboard](leaderboard.md), which others can enter ·
 [R peaks](../benchmarks/qrs/README.md) ·
 [new patients, beat by beat](../benchmarks/ec57/README.md) ·
 [what a few labels are worth](../benchmarks/clinical/README.md) ·

@@ -35,6 +35,7 @@ REAL_DATA = {
     "cinc2017": "ECGFED_CINC2017",
     "browser": "ECGFED_BROWSER",
     "mcu": "ECGFED_MCU",
+    "phones": "ECGFED_PHONES",
     "tflite": "ECGFED_TFLITE",
     "docs": "ECGFED_DOCS",
 }

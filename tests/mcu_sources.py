@@ -28,6 +28,8 @@ SOURCES = (
     *("ecgfed.c", "ecgfed_counters.c", "ecgfed_signal.c"),
     *("ecgfed_early.c", "ecgfed_qrs.c", "ecgfed_qrs_net.c", "ecgfed_net.c", "ecgfed_rate.c"),
 )
+#: Those of the monitor, which a firmware may leave out.
+MONITOR = ("ecgfed_monitor.c", "ecgfed_drift.c", "ecgfed_pacing.c", "ecgfed_quality.c", "ecgfed_quality_blocks.c")
 CORTEX_M4 = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16", "-Os")
 
 
@@ -41,10 +43,18 @@ def tool(name: str) -> str:
     return found
 
 
-def build(folder: Path, out: Path, compiler: str, *more: str, main: Path | None = None, tests: bool = False) -> Path:
+def build(
+    folder: Path,
+    out: Path,
+    compiler: str,
+    *more: str,
+    main: Path | None = None,
+    tests: bool = False,
+    more_sources: Sequence[str] = (),
+) -> Path:
     """Compile the sources of a folder with a main program; any warning is an error."""
     main = main or HERE / "driver.c"
-    sources = [folder / name for name in (*SOURCES, *(("ecgfed_golden.c",) if tests else ()))]
+    sources = [folder / name for name in (*SOURCES, *more_sources, *(("ecgfed_golden.c",) if tests else ()))]
     command = [tool(compiler), *STRICT, *more, f"-I{folder}", "-o", str(out), str(main), *map(str, sources), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr[:4000]}"

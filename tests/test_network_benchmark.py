@@ -1,4 +1,4 @@
-"""The tables of ``docs/hospitals.md`` are those of the results files; a thousand hospitals by hand."""
+"""What the network benchmark's results files hold; a thousand hospitals by hand."""
 
 import json
 from pathlib import Path

@@ -26,19 +26,19 @@ def _cell(tool: dict[str, Any], of: Any) -> str:
 #: Row -> its value of a tool.
 ROWS: tuple[tuple[str, Any], ...] = (
     ("Python", lambda tool: tool["python"]),
-    ("install beside CPU torch: MB, packages", lambda tool: f"{tool['install_mb']:,}, {tool['packages']}"),
+    ("install size besides CPU torch: MB, packages", lambda tool: f"{tool['install_mb']:,}, {tool['packages']}"),
     ("commands from an installed tool to the first round", lambda tool: tool["commands"]),
-    ("lines of own code for the job", lambda tool: tool["own_lines"]),
+    ("lines of own code", lambda tool: tool["own_lines"]),
     (
-        "seconds from the start of the job to the first round's end",
+        "seconds from the start of the job to the end of the first round",
         lambda tool: f"{tool['seconds_to_first_round']:.0f}",
     ),
-    ("seconds a round", lambda tool: f"{tool['seconds_per_round']:.1f}"),
+    ("seconds per round", lambda tool: f"{tool['seconds_per_round']:.1f}"),
     ("model, kB", lambda tool: f"{tool['model_bytes'] / 1e3:.0f}"),
-    ("kB up, a site and a round", lambda tool: f"{tool['bytes_up_per_site_and_round'] / 1e3:.0f}"),
-    ("kB down, a site and a round", lambda tool: f"{tool['bytes_down_per_site_and_round'] / 1e3:.0f}"),
+    ("kB up, per site and round", lambda tool: f"{tool['bytes_up_per_site_and_round'] / 1e3:.0f}"),
+    ("kB down, per site and round", lambda tool: f"{tool['bytes_down_per_site_and_round'] / 1e3:.0f}"),
     ("peak memory of the server, MiB", lambda tool: f"{tool['peak_mib']['server']:.0f}"),
     ("peak memory of a site, MiB", lambda tool: f"{tool['peak_mib']['site']:.0f}"),
-    ("processes of a site that waits", lambda tool: tool["idle_processes_of_a_site"]),
+    ("processes of a waiting site", lambda tool: tool["idle_processes_of_a_site"]),
     ("load of the machine, before and after", lambda tool: " to ".join(f"{load:.0f}" for load in tool["load"])),
 )

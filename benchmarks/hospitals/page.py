@@ -1,4 +1,4 @@
-"""README.md, every figure of it from results.json; ``main_table`` is the part of docs/hospitals.md."""
+"""README.md, with every figure from results.json."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -106,11 +106,6 @@ def page(results: Mapping[str, Any]) -> str:
             "",
         ]
     )
-
-
-def main_table(results: Mapping[str, Any]) -> str:
-    """Return the table of new patients by their site's model."""
-    return "\n".join(_of_sites(results["rows"], "own"))
 
 
 def _columns() -> list[str]:

@@ -137,7 +137,7 @@ def strangers(made: Loopback, report: Report) -> None:
         site_flower(made.folder / "site-of-stranger"), address, made.server / "tls" / "ca.crt", made.folder / "stranger"
     )
     code = process.wait(180)
-    report.add("a site whose key nobody knows", f"its SuperNode ends with code {code}", code != 0)
+    report.add("a site with an unknown key", f"its SuperNode ends with code {code}", code != 0)
     process = start_supernode(
         site_flower(made.folder / "site-of-other"), address, made.folder / "other" / "ca.crt", made.folder / "stranger"
     )
@@ -310,7 +310,7 @@ def failing_sites(made: Loopback, server: Any, sites: list[Any], cohort: Path, r
     made.wait("the end", lambda: server.poll() is not None, 420)
     equal, gone = compare(made, cohort)
     report.add(
-        "all of it together, at the end",
+        "all of these together, at the end",
         f"server and sites have, bit for bit, what one machine has without the patients that were missing in "
         f"{len(gone)} of {ROUNDS} rounds",
         equal and server.returncode == 0,

@@ -1,4 +1,4 @@
-"""The tables of ``docs/hospitals.md`` from the results files beside it; ``benchmarks/pages.py`` puts them there."""
+"""The tables of README.md and ``docs/hospitals.md`` from the results files; ``benchmarks/pages.py`` puts them there."""
 
 import sys
 from pathlib import Path
@@ -16,7 +16,7 @@ def faults(results: dict[str, Any]) -> list[str]:
         (row["fault"], row["happened"] if row["held"] else f"**did not hold**: {row['happened']}")
         for row in results["faults"]
     ]
-    return common.table(("tried", "what happened"), [[cell.replace("|", "/") for cell in row] for row in rows])
+    return common.table(("fault", "result"), [[cell.replace("|", "/") for cell in row] for row in rows])
 
 
 def mitbih(results: dict[str, Any]) -> list[str]:
@@ -30,11 +30,11 @@ def mitbih(results: dict[str, Any]) -> list[str]:
     patients = results["mitbih"][0]["patients"]
     return [
         f"All {sum(patients)} MIT-BIH records with lead MLII at {len(patients)} sites of "
-        f"{', '.join(map(str, patients[:-1]))} and {patients[-1]} patients, each in processes of its own, with TLS and "
-        f"keys, beside one machine (`{results['command']}`). Compared are the server's state, the history and what "
-        "each of the patients keeps. The runs are short, for the bits and not for the scores:",
+        f"{', '.join(map(str, patients[:-1]))} and {patients[-1]} patients, compared with one machine "
+        f"(`{results['command']}`): the server's state, the history and what each patient keeps. Sites and server are "
+        "separate processes with TLS and keys. The runs are too short for good scores:",
         "",
-        *common.table(("method", "rounds", "steps", "the same", "T_g, T_p at each site", "bundles"), rows),
+        *common.table(("method", "rounds", "steps", "equal to one machine", "T_g, T_p at each site", "bundles"), rows),
     ]
 
 
@@ -54,11 +54,11 @@ def loopback(results: dict[str, Any]) -> list[str]:
                 f"{one['load_before']:.1f}",
             )
         )
-    columns = ("sites", "MB up", "MB down", "s a round", "times one machine", "server, MiB", "load before")
+    columns = ("sites", "MB up", "MB down", "s per round", "times one machine", "server, MiB", "load before")
     seconds, patients = results["one_machine_seconds_per_round"], results["patients"]
     return [
-        f"GRP-FED, {patients} synthetic patients in all, everything on one machine of {results['cores']} cores; a "
-        f"round of one machine alone takes {seconds:.2f} s. MB a site and a round; the end's delivery counts in.",
+        f"GRP-FED, {patients} synthetic patients in total, all processes on one machine with {results['cores']} cores. "
+        f"Without a federation, a round takes {seconds:.2f} s. MB are per site and round, the final delivery included:",
         "",
         *common.table(columns, rows),
     ]
@@ -69,10 +69,9 @@ def transport(results: dict[str, Any]) -> list[str]:
     rows = [(f"`{one['transport']}`", f"{one['T_g']:.3f}", f"{one['T_p']:.3f}") for one in results["transport"]]
     first = results["transport"][0]
     return [
-        f"`--transport`, GRP-FED on MIT-BIH, {first['passes']:g} passes ({first['rounds']} rounds), one seed, "
-        "validation beats:",
+        f"GRP-FED on MIT-BIH, {first['passes']:g} passes ({first['rounds']} rounds), one seed, validation beats:",
         "",
-        *common.table(("updates travel as", "T_g", "T_p"), rows),
+        *common.table(("`--transport`", "T_g", "T_p"), rows),
     ]
 
 
@@ -90,15 +89,15 @@ def scale(results: dict[str, Any]) -> list[str]:
         for one in found["rounds"]
     ]
     line, memory = found["line_bits_per_s"] / 1e9, found["server_memory_bytes"] / GIB
-    columns = ("a round of", "GB up", f"minutes at {line:g} Gbit/s", "GiB held", f"fits in {memory:g} GiB")
+    columns = ("round with", "GB up", f"minutes at {line:g} Gbit/s", "GiB held", f"fits in {memory:g} GiB")
     cores = found["superlink_cores"]
     return [
-        f"Computed from the figures above for {found['hospitals']:,} hospitals of {found['patients_each']:,} patients, "
-        "never run:",
+        f"Computed from the measured costs for {found['hospitals']:,} hospitals of {found['patients_each']:,} patients "
+        "each, never run:",
         "",
         *common.table(columns, rows),
         "",
         f"A site costs the SuperLink {found['superlink_cores_per_site'] * 1000:.1f} thousandths of a core (the slope "
         f"over {', '.join(str(one['sites']) for one in results['loopback'])} sites), so {found['hospitals']:,} sites "
-        f"{cores:.0f} cores. It is one process: at {found['sites_for_one_core']:.0f} sites one core is full.",
+        f"cost {cores:.0f} cores. It is one process: {found['sites_for_one_core']:.0f} sites fill one core.",
     ]

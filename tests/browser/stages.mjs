@@ -159,6 +159,20 @@ const FUNCTIONS = {
     beats += (await stream.finish()).length;
     return { beats, events: drift.events, lastBeatS: drift.lastBeatS, ...stateOf(drift) };
   },
+  async paced(signal, fsHz, peaks) {
+    const { PacingScore } = await load("pacing.js");
+    const score = new PacingScore(fsHz);
+    return Float64Array.from(peaks, (peak) => score.of(signal.subarray(peak - score.before, peak + score.after + 1)));
+  },
+  async counted(which, recording, options, sizes) {
+    const [{ StreamClassifier }, { classifier }] = await Promise.all([load("stream.js"), classifierOf(which)]);
+    const stream = new StreamClassifier(classifier, { fsHz: recording.fsHz, leads: recording.signalsMv.length, ...options });
+    const beats = [];
+    for (const chunk of chunksOf(recording.signalsMv, sizes)) beats.push(...(await stream.push(chunk)));
+    beats.push(...(await stream.finish()));
+    const final = beats.filter(({ stage }) => stage === "final").map(({ sample, class: name, flags, poorQuality, lowConfidence, outOfDistribution, noSignal, paced }) => ({ sample, class: name, flags, poorQuality, lowConfidence, outOfDistribution, noSignal, paced }));
+    return { beats: final, counters: { ...stream.counters, paced: stream.counters.paced } };
+  },
   async with_gap(which, signals, fsHz, start, samples, reported) {
     const [{ StreamClassifier }, { classifier }] = await Promise.all([load("stream.js"), classifierOf(which)]);
     const stream = new StreamClassifier(classifier, { fsHz, leads: signals.length });

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import synthetic_signal
-from mcu_sources import CORTEX_M4, HERE, SOURCES, STRICT, build, lines_of, tool
+from mcu_sources import CORTEX_M4, HERE, MONITOR, SOURCES, STRICT, build, lines_of, tool
 from numpy.typing import NDArray
 from test_c_stream import a_minute
 
@@ -18,8 +18,12 @@ POINTERS = {
     "report": ("on_peak",),
     "ecgfed_qrs_r_peak": ("extremum",),
     "notify": ("firmware_on_announced",),
-    "predict": ("firmware_on_beat",),
+    "predict": ("on_beat",),
     "infer": ("firmware_inference",),
+    "ecgfed_push_uv": ("on_sample",),
+    "judge": ("on_quality",),
+    "on_beat": ("firmware_on_beat",),
+    "release": ("firmware_on_watched",),
 }
 #: Most beats of one call: a second holds 8 that are 0.14 s apart, and one may wait from before; the end of a stretch
 #: decides on five seconds at once, and completes the last beat.
@@ -32,7 +36,7 @@ def call_graph(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple
     folder = tmp_path_factory.mktemp("calls")
     calls: dict[str, set[str]] = {}
     stack: dict[str, int] = {}
-    for name in SOURCES:
+    for name in (*SOURCES, *MONITOR):
         command = [tool("arm-none-eabi-gcc"), *STRICT, *CORTEX_M4, "-fno-inline", "-fcallgraph-info=su"]
         subprocess.run([*command, "-c", "-o", folder / f"{name}.o", sources / name], check=True, cwd=folder)
         text = (folder / f"{name}.ci").read_text("utf-8")

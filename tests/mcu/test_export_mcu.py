@@ -3,12 +3,12 @@
 import os
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from mcu_sources import CORTEX_M4, HERE, SANITIZED, SOURCES, STRICT, build, run_in_qemu, tool
+from mcu_sources import CORTEX_M4, HERE, MONITOR, SANITIZED, SOURCES, STRICT, build, run_in_qemu, tool
 from support import Said, assert_refused, snapshot
 
 import ecgfed.tasks.export_mcu as export_module
@@ -93,16 +93,30 @@ def test_a_recording_in_flash_is_printed_beat_by_beat(sources: Path, tmp_path: P
     assert last.startswith(f"{len(BEATS)} beats, 0 unclassified, ")
 
 
+def foreign_names(sources: Path, names: Sequence[str], folder: Path) -> set[str]:
+    """Return what objects of some sources need that is not theirs, as compiled for a Cortex-M4."""
+    found = set()
+    for name in names:
+        out = folder / f"{name}.o"
+        subprocess.run([tool("arm-none-eabi-gcc"), *STRICT, *CORTEX_M4, "-c", "-o", out, sources / name], check=True)
+        listed = subprocess.run([tool("arm-none-eabi-nm"), "-u", out], capture_output=True, text=True, check=True)
+        found |= {line.split()[-1] for line in listed.stdout.splitlines()}
+    return {name for name in found if not name.startswith("ecgfed_")}
+
+
+@pytest.mark.mcu
+def test_the_monitor_allocates_nothing(sources: Path, tmp_path: Path) -> None:
+    """Doubles in drift alone, once for each beat."""
+    others = [name for name in MONITOR if name != "ecgfed_drift.c"]
+    functions = {"memcpy", "memmove", "memset", "expf", "logf", "lrintf", "sqrtf", "__aeabi_uldivmod"}
+    assert foreign_names(sources, others, tmp_path) <= functions
+    drift = foreign_names(sources, ["ecgfed_drift.c"], tmp_path)
+    assert {name for name in drift if not name.startswith("__aeabi_")} <= {"memcpy", "memset", "lrint", "sqrt"}
+
+
 @pytest.mark.mcu
 def test_no_double_and_no_allocation(sources: Path, tmp_path: Path) -> None:
-    compiler = tool("arm-none-eabi-gcc")
-    names = set()
-    for name in SOURCES:
-        out = tmp_path / f"{name}.o"
-        subprocess.run([compiler, *STRICT, *CORTEX_M4, "-c", "-o", out, sources / name], check=True)
-        listed = subprocess.run([tool("arm-none-eabi-nm"), "-u", out], capture_output=True, text=True, check=True)
-        names |= {line.split()[-1] for line in listed.stdout.splitlines()}
-    outside = {name for name in names if not name.startswith("ecgfed_")}
+    outside = foreign_names(sources, SOURCES, tmp_path)
     assert not {name for name in outside if name.startswith(("__aeabi_d", "__aeabi_f2d"))}
     assert outside <= {
         *("memcpy", "memmove", "memset", "expf", "frexpf", "lrintf", "sqrtf"),
@@ -111,7 +125,10 @@ def test_no_double_and_no_allocation(sources: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_written(sources: Path) -> None:
-    made = {"ecgfed_qrs_weights.h", "ecgfed_taps.h", "ecgfed_rate_taps.h", "model.h", "golden.h", "example.txt"}
+    made = {
+        *("ecgfed_qrs_weights.h", "ecgfed_taps.h", "ecgfed_rate_taps.h", "ecgfed_monitor_taps.h"),
+        *("model.h", "golden.h", "example.txt"),
+    }
     assert set(snapshot(sources)) == {*WRITTEN, *made, "README.md", "model.img"}
     assert "the global model" in (sources / "README.md").read_text("utf-8")
 
@@ -250,20 +267,25 @@ def test_names_of_strangers_stay_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.mcu
-def test_the_lines_on_the_page_compile(sources: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [0, 1], ids=["stream", "monitor"])
+def test_the_lines_on_the_page_compile(sources: Path, tmp_path: Path, number: int) -> None:
     page = (ROOT / "docs" / "microcontroller.md").read_text("utf-8")
-    (lines,) = re.findall(r"^```c\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    first, *rest = lines.splitlines()
+    blocks = re.findall(r"^```c\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2
+    first, *rest = blocks[number].splitlines()
+    state = "" if "ecgfed_state state" in first else "static ecgfed_state state;\n"
     main = tmp_path / "main.c"
     main.write_text(
-        f'#include "ecgfed.h"\n{first}\n'
+        f'#include "ecgfed_monitor.h"\n{state}{first}\n'
         "static int beats;\n"
+        "void on_watched(void *user, const ecgfed_watched_beat *beat);\n"
+        "void on_watched(void *user, const ecgfed_watched_beat *beat) { (void)user; (void)beat; }\n"
         "static void on_beat(void *user, const ecgfed_beat *beat) { (void)user; (void)beat; beats += 1; }\n"
         "int main(void) {\n    static const float samples_mv[512];\n    const size_t count = 512;\n"
         + "\n".join(rest)
         + "\n    return beats;\n}\n"
     )
-    program = build(sources, tmp_path / "lines", "gcc", main=main)
+    program = build(sources, tmp_path / "lines", "gcc", main=main, more_sources=MONITOR)
     assert subprocess.run([str(program)], check=False).returncode == 0
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 from cryptography.hazmat.primitives.asymmetric import ec
-from flwr.proto.fleet_pb2 import ActivateNodeRequest
+from flwr.proto.fleet_pb2 import ActivateNodeRequest, DeactivateNodeRequest
 from flwr.supercore.primitives.asymmetric import public_key_to_bytes, sign_message
 from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
@@ -73,10 +73,12 @@ class Attacked:
             f"localhost:{self.port}", False, str(self.ca), [NodeAuthHttpInterceptor(key, key.public_key())]
         )
 
-    def activate(self, name: str) -> int:
-        """Connect a site, and return its node."""
+    def activate(self, name: str, node: int = 0) -> int:
+        """Connect a site, and return its node; one that is connected ends that connection first."""
         public = public_key_to_bytes(self.keys[name].public_key())
         with contextlib.closing(self.client(name)) as client:
+            if node:
+                client.DeactivateNode(DeactivateNodeRequest(node_id=node))
             request = ActivateNodeRequest(public_key=public, heartbeat_interval=1800)
             return int(client.ActivateNode(request).node_id)
 

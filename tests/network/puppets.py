@@ -110,7 +110,7 @@ class Puppet:
 
     def connect(self) -> None:
         """Connect, or connect anew."""
-        self.node = self.made.activate(self.name)
+        self.node = self.made.activate(self.name, self.node)
 
     def run(self, ends: threading.Event) -> None:
         """Answer until the server has gone or the test ends."""

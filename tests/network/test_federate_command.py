@@ -154,10 +154,10 @@ def test_more_sites_than_patients(ecgfed: Callable[..., Any], whole: Cohort, tmp
 
 
 def test_the_way_of_the_docs(ecgfed: Callable[..., Any], parts: list[Path], tmp_path: Path) -> None:
-    """Every command under "Set it up", as it is typed, up to the first that listens or dials."""
+    """Every command in a block under "Set it up", up to the first that listens or dials."""
     text = (Path(__file__).parents[2] / "docs" / "hospitals.md").read_text()
     text = text.partition("## Set it up")[2].partition("\n## ")[0]
-    commands = [shlex.split(one)[1:] for one in re.findall(r"`(ecgfed federate (?:server|site) [^`]+)`", text)]
+    commands = [shlex.split(one)[1:] for one in re.findall(r"^ +(ecgfed federate .+)$", text, re.MULTILINE)]
     assert [("--prepare" in one, one[1]) for one in commands] == [
         (True, "server"),
         (True, "site"),

@@ -86,6 +86,25 @@ def test_a_release_is_published_without_a_secret() -> None:
     assert PROJECT["version"] == ecgfed.__version__  # the tag is compared with one, the wheel has the other
 
 
+def test_a_release_is_tried_on_the_oldest_and_newest_python_and_attested_before_it_is_published() -> None:
+    jobs = loaded(ROOT / ".github" / "workflows" / "release.yml")["jobs"]
+    rows = re.findall(r"^\| Python (3\.\d+) \|.*\| (.*) \|$", (ROOT / "docs/versions.md").read_text(), re.MULTILINE)
+    tried = [version for version, here in rows if here != "not tried"]
+    assert jobs["wheel"]["strategy"]["matrix"]["python"] == [tried[0], tried[-1]]
+    assert PROJECT["requires-python"] == f">={tried[0]}"
+    assert {"tests", "wheel", "attest"} <= set(jobs["publish"]["needs"])
+    assert jobs["attest"]["permissions"] == {"id-token": "write", "attestations": "write"}
+    attested = [step for step in jobs["attest"]["steps"] if "attest-" in step.get("uses", "")]
+    assert [step["with"]["subject-path"] for step in attested] == ["dist/*", "dist/*"]
+    (made,) = re.findall(r"--output-file (\S+)", str(jobs["attest"]))
+    assert attested[1]["with"]["sbom-path"] == made.partition("\\n")[0]
+
+
+def test_labels_of_links_have_no_comma() -> None:
+    """Core metadata writes ``LABEL, URL``: readers, makers of an SBOM among them, split at the first comma."""
+    assert not [label for label in PROJECT["urls"] if "," in label or len(label) > 32]
+
+
 def test_pre_commit_runs_what_make_lint_runs() -> None:
     (repo,) = loaded(ROOT / ".pre-commit-config.yaml")["repos"]
     assert repo["repo"] == "local"  # the very tools of the lock, nothing fetched

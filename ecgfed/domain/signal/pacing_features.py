@@ -67,19 +67,29 @@ def resampling_matrix(fs_hz: float, limit_hz: float) -> Floats:
     before, after = margins(fs_hz)
     recorded = np.arange(-before, after + 1) / fs_hz
     grid = np.arange(GRID_SAMPLES) / GRID_HZ - BEFORE_S
-    distance = grid - recorded[:, None]
-    kaiser = np.i0(_KAISER_BETA * np.sqrt(np.clip(1 - (distance / REACH_S) ** 2, 0, 1))) / np.i0(_KAISER_BETA)
-    weights = np.sinc(2 * limit_hz * distance) * np.where(np.abs(distance) < REACH_S, kaiser, 0)
+    weights = low_pass_kernel(grid - recorded[:, None], limit_hz)
     return np.asarray(weights / weights.sum(0))
 
 
-@lru_cache(maxsize=1)
-def _high_pass() -> Floats:
-    """Return (grid, grid) weights of a linear-phase high-pass; the edges are repeated beyond a window's ends."""
+def low_pass_kernel(distance_s: Floats, limit_hz: float) -> Floats:
+    """Return the weight of a sample at a distance in s, of any shape; ``limit_hz`` as in ``resampling_matrix``."""
+    kaiser = np.i0(_KAISER_BETA * np.sqrt(np.clip(1 - (distance_s / REACH_S) ** 2, 0, 1))) / np.i0(_KAISER_BETA)
+    return np.asarray(np.sinc(2 * limit_hz * distance_s) * np.where(np.abs(distance_s) < REACH_S, kaiser, 0))
+
+
+def high_pass_taps() -> Floats:
+    """Return the taps of the linear-phase high-pass on the grid."""
     tap = np.arange(-_HIGH_TAPS, _HIGH_TAPS + 1)
     taps = -np.sinc(2 * _HIGH_HZ / GRID_HZ * tap) * np.kaiser(len(tap), _HIGH_BETA)
     taps[_HIGH_TAPS] -= taps.sum()  # nothing of a constant passes
     taps *= 2 * _HIGH_HZ / GRID_HZ
+    return np.asarray(taps)
+
+
+@lru_cache(maxsize=1)
+def _high_pass() -> Floats:
+    """Return (grid, grid) weights of the high-pass; the edges are repeated beyond a window's ends."""
+    tap, taps = np.arange(-_HIGH_TAPS, _HIGH_TAPS + 1), high_pass_taps()
     out = np.zeros((GRID_SAMPLES, GRID_SAMPLES))
     for at in range(GRID_SAMPLES):
         np.add.at(out[:, at], np.clip(at + tap, 0, GRID_SAMPLES - 1), taps)

@@ -5,7 +5,9 @@ import { BandStream } from "./band-stream.js";
 import { ContextStream, ProvisionalFeatures } from "./context-stream.js";
 import { EARLY } from "./early-table.js";
 import { REACH } from "./fir.js";
+import { notRecorded } from "./no-signal.js";
 import { joined, rint } from "./numbers.js";
+import { PacingScore } from "./pacing.js";
 import { QrsDetector } from "./qrs.js";
 import { EarlyPeaks } from "./qrs-early.js";
 import { ALONE, NO_SIGNAL } from "./quality-reasons.js";
@@ -18,7 +20,7 @@ import { FLAG_PADDED, FLAG_POOR_QUALITY, FS_HZ, windowSpan } from "./windows.js"
 /** @typedef {import("./classifier.js").Classifier} Classifier */
 /**
  * A beat that waits for its features.
- * @typedef {import("./context.js").Beat & {sample: number, known: import("./announced.js").Announced | null, flags: number, poor: string[], rr: Float32Array | null}} Waiting
+ * @typedef {import("./context.js").Beat & {sample: number, known: import("./announced.js").Announced | null, flags: number, poor: string[], rr: Float32Array | null, noSignal: boolean, paced: number}} Waiting
  */
 /**
  * Options of a stream, the same for all its recordings.
@@ -77,6 +79,7 @@ export class BeatStream {
     this.received = 0; // number of samples
     this.quality = new QualityStream(fsHz, railsMv);
     const withStrip = classifier.rrVersion === 3;
+    this.pacing = new PacingScore(fsHz);
     this.band = new BandStream(fsHz, withStrip);
     const { up, down } = this.band.resampler;
     /** How many samples after an R peak an early prediction waits for at least, as in Python. */
@@ -233,14 +236,14 @@ export class BeatStream {
    * @returns {StreamBeat}
    */
   beat(beat, prediction, stage) {
-    return { ...this.classifier.beat(beat.sample, this.fsHz, beat.flags, beat.poor, prediction), stage, beat: beat.known?.beat ?? -1, lateS: (this.received - beat.sample) / this.fsHz };
+    return { ...this.classifier.beat(beat.sample, this.fsHz, beat.flags, beat.poor, prediction), stage, noSignal: beat.noSignal, paced: beat.paced, beat: beat.known?.beat ?? -1, lateS: (this.received - beat.sample) / this.fsHz };
   }
 
   /** What is reported of an R peak, without a class. @param {StreamBeat["stage"]} stage @param {number} beat @param {number} sample @returns {StreamBeat} */
   peak(stage, beat, sample) {
     const probability = new Float32Array(this.classifier.classes.length);
     const unclassified = this.classifier.beat(sample, this.fsHz, 0, [], { label: -1, probability, outOfDistribution: false, lowConfidence: true });
-    return { ...unclassified, override: "", symbol: "", stage, beat, lateS: (this.received - sample) / this.fsHz };
+    return { ...unclassified, override: "", symbol: "", stage, noSignal: false, paced: NaN, beat, lateS: (this.received - sample) / this.fsHz };
   }
 
   /**
@@ -254,7 +257,9 @@ export class BeatStream {
     const poor = this.quality.reasonsIn(start, stop);
     const lost = this.quality.spans(NO_SIGNAL);
     const flags = Number(padded) * FLAG_PADDED + Number(poor.length > 0) * FLAG_POOR_QUALITY;
-    return { sample: peak, known: null, windowMv, besideMv, flags, poor, usable: !padded && !lost.overlap(start, stop), beforeS: this.intervalS(before, peak), rr: null };
+    const noSignal = notRecorded(this.fsHz, this.quality)(peak, windowMv);
+    const paced = this.pacing.of(this.quality.around(peak, this.pacing.before, this.pacing.after));
+    return { sample: peak, known: null, windowMv, besideMv, flags, poor, noSignal, paced, usable: !padded && !lost.overlap(start, stop), beforeS: this.intervalS(before, peak), rr: null };
   }
 
   /** The interval between two R peaks in seconds, NaN if undefined. @param {number} before -1 for none @param {number} peak */

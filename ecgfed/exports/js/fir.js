@@ -17,13 +17,13 @@ const I0 = [
 ];
 
 /** @param {number} x */
-function sinc(x) {
+export function sinc(x) {
   const y = Math.PI * (x === 0 ? 1e-20 : x);
   return Math.sin(y) / y;
 }
 
 /** Modified Bessel function of order 0 from 0 to 8, by Cephes' Chebyshev series (S. Moshier). @param {number} value */
-function besselI0(value) {
+export function besselI0(value) {
   let [before, current, last] = [0, I0[0], 0];
   const at = value / 2 - 2;
   for (let i = 1; i < I0.length; i += 1) {

@@ -53,6 +53,10 @@ export interface StreamBeat extends Beat {
   beat: number;
   /** Signal received since the R peak when this was reported, in seconds. */
   lateS: number;
+  /** Whether its window shows nothing of the heart, so that Python and C leave it unclassified. */
+  noSignal: boolean;
+  /** Probability that it follows a pacing spike, in the lead in use; NaN if not assessed. */
+  paced: number;
 }
 
 /** The interface of onnxruntime-node and onnxruntime-web that is used. */
@@ -166,6 +170,8 @@ export class StreamClassifier {
   );
   /** Whether the patient's beats have changed since the first minutes. */
   readonly drift: Drift;
+  /** Counts since the stream was made. */
+  readonly counters: Counters;
   /** Number of samples received of this recording, including gaps, and the same in seconds. */
   readonly sampleCount: number;
   readonly timeS: number;
@@ -181,6 +187,52 @@ export class StreamClassifier {
   /** End the recording and return its last predictions; the next `push` begins another one at sample 0. */
   finish(): Promise<StreamBeat[]>;
 }
+
+/** Counts of a recording. */
+export class Counters {
+  constructor(classes: number);
+  /** Samples of the lead in use, and those missing. */
+  samples: number;
+  missing: number;
+  /** Final beats; sample number of the last one. */
+  beats: number;
+  lastBeat: number;
+  /** Unclassified beats: a graph gave values that are not finite, or the window shows nothing of the heart. */
+  noLogits: number;
+  noSignal: number;
+  /** Classified beats of low confidence, those out of distribution included; and those out of distribution. */
+  lowConfidence: number;
+  outOfDistribution: number;
+  /** Beats whose window extends past an end; beats of poor quality, and by reason. */
+  padded: number;
+  poor: number;
+  poorBy: Record<string, number>;
+  /** Classified beats by class number. */
+  classes: number[];
+  /** Beats whose pacing was assessed; clearly paced ones; runs of ten and more of these. */
+  pacingAssessed: number;
+  clearlyPaced: number;
+  pacedRuns: number;
+  /** Whether more than 30% of ten or more assessed beats are clearly paced. */
+  readonly paced: boolean;
+  addSamples(samplesMv: ArrayLike<number>): void;
+  add(beat: StreamBeat): void;
+}
+
+/** Counts of a device; those after `classes` only where it runs the monitor. */
+export type DeviceCounters = Omit<Counters, "addSamples" | "add"> & {
+  saturated: number;
+  flat: number;
+  /** Stretches of signal: the first, and one after each gap of more than 40 ms. */
+  stretches: number;
+  /** Beats whose quality is known. */
+  watched: number;
+  /** How often each change has begun, by reason, and the changes that are active. */
+  drift: Record<string, number>;
+  active: string[];
+};
+/** Read the counts of a device: the bytes of `ecgfed_counters_write` or `ecgfed_monitor_write`. */
+export function readCounters(bytes: Uint8Array): DeviceCounters;
 
 /** Bounds above which a change is reported. */
 export interface DriftBounds {

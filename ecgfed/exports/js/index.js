@@ -5,6 +5,7 @@
 
 export { Bundle, openBundle } from "./bundle.js";
 export { Classifier, UNCLASSIFIED } from "./classifier.js";
+export { Counters, readCounters } from "./counters.js";
 export { ContextStream } from "./context-stream.js";
 export { DRIFT_BOUNDS, DRIFT_REASONS, Drift } from "./drift.js";
 export { BundleError, EcgfedError, RecordError } from "./errors.js";

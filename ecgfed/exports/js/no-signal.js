@@ -4,6 +4,7 @@
  */
 
 import { rint } from "./numbers.js";
+import { ALONE } from "./quality-reasons.js";
 import { Spans } from "./spans.js";
 import { FS_HZ, R_INDEX, windowSpan } from "./windows.js";
 
@@ -60,18 +61,30 @@ function heightOf(values) {
  * @returns {boolean[]}
  */
 export function withoutSignal(signalMv, fsHz, peaks, windowMv, quality) {
-  const lost = quality.spans(NOT_RECORDED);
-  const rails = new Spans(quality.spans(["rail"]).edges().filter(([start, stop]) => stop - start >= RAIL_S * fsHz));
-  const near = rint(RAIL_NEAR_S * fsHz);
+  const isSilent = notRecorded(fsHz, quality);
   const minQrsMv = Math.fround(minQrs(signalMv, fsHz, peaks, quality));
   const qrs = [R_INDEX - rint(QRS_BEFORE_S * FS_HZ), R_INDEX + rint(QRS_AFTER_S * FS_HZ) + 1];
   const pulses = calibrationPulses(signalMv, fsHz, peaks);
   return peaks.map((peak, i) => {
+    return isSilent(peak, windowMv[i]) || heightOf(windowMv[i].subarray(qrs[0], qrs[1])) < minQrsMv || pulses[i];
+  });
+}
+
+/**
+ * Return whether the window of an R peak shows nothing, by what lies in it alone, as a stream knows it.
+ * @param {number} fsHz
+ * @param {{spans(reasons: readonly string[]): Spans}} quality
+ * @returns {(peak: number, windowMv: Float32Array) => boolean}
+ */
+export function notRecorded(fsHz, quality) {
+  const lost = quality.spans(NOT_RECORDED);
+  const rails = new Spans(quality.spans(ALONE.rail).edges().filter(([start, stop]) => stop - start >= RAIL_S * fsHz));
+  const near = rint(RAIL_NEAR_S * fsHz);
+  return (peak, windowMv) => {
     const recordedQrs = [peak - rint(QRS_BEFORE_S * fsHz), peak + rint(QRS_AFTER_S * fsHz)];
     const isLost = [windowSpan(fsHz, peak), recordedQrs].some(([start, stop]) => lost.within(start, stop) >= NO_SIGNAL_SHARE * (stop - start));
-    const isLow = heightOf(windowMv[i]) <= NO_SIGNAL_MV || heightOf(windowMv[i].subarray(qrs[0], qrs[1])) < minQrsMv;
-    return isLost || isLow || rails.overlap(peak - near, peak + near + 1) || pulses[i];
-  });
+    return isLost || heightOf(windowMv) <= NO_SIGNAL_MV || rails.overlap(peak - near, peak + near + 1);
+  };
 }
 
 /** Below which height in mV a beat has no QRS complex in a lead. @param {Float64Array} signalMv @param {number} fsHz @param {number[]} peaks @param {LeadQuality} quality */
@@ -104,12 +117,12 @@ function calibrationPulses(signalMv, fsHz, peaks) {
   return pulses.filter(Boolean).length >= MIN_PULSES ? pulses : peaks.map(() => false);
 }
 
-/** @param {Float64Array} windowMv */
-function isRectangular(windowMv) {
+/** Whether a window is a rectangular pulse. @param {ArrayLike<number>} windowMv */
+export function isRectangular(windowMv) {
   const [low, high] = extremes(windowMv); // NaN if a sample is missing
   if (!(high - low >= MIN_PULSE_MV)) return false;
   let [atHigh, atLow] = [0, 0];
-  for (const value of windowMv) {
+  for (const value of Array.from(windowMv)) {
     atHigh += Number(value >= high - LEVEL * (high - low));
     atLow += Number(value <= low + LEVEL * (high - low));
   }

@@ -48,6 +48,15 @@ export class QualityStream {
     this.lead.append(samples);
   }
 
+  /** Samples around one, NaN where none is stored or was recorded. @param {number} at @param {number} before @param {number} after */
+  around(at, before, after) {
+    const { start, count, masks, values } = this.lead;
+    return Float64Array.from({ length: before + 1 + after }, (_, i) => {
+      const index = at - before + i - start;
+      return index < 0 || index >= count || masks.missing[index] ? NaN : values.limited[index];
+    });
+  }
+
   /** Bad segments of the lead; undecided samples are evaluated as if the recording ended here. @param {readonly string[]} reasons */
   spans(reasons = REASONS) {
     const known = this.cached.get(reasons) ?? new Spans(reasons.flatMap((reason) => [...this.known[reason], ...this.ahead[reason]]));

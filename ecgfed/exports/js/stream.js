@@ -1,6 +1,7 @@
 /** Classify beats while they are recorded: the final predictions equal those of the whole recording. */
 
 import { BeatStream } from "./beat-stream.js";
+import { Counters } from "./counters.js";
 import { Drift } from "./drift.js";
 import { EcgfedError, RecordError } from "./errors.js";
 import { millivoltRow, millivoltRows } from "./millivolt.js";
@@ -44,6 +45,8 @@ export class StreamClassifier {
     this.leads = leads;
     /** Whether the patient's beats have changed since the first minutes. */
     this.drift = drift ?? new Drift(classifier.classes.length);
+    /** Counts since the stream was made. */
+    this.counters = new Counters(classifier.classes.length);
     this.options = { fsHz, leads, lead, railsMv: Array.from(millivoltRow(railsMv, "railsMv")), early, drift: this.drift };
     /** Number of samples received of this recording, including gaps. */
     this.sampleCount = 0;
@@ -75,6 +78,8 @@ export class StreamClassifier {
     const missing = this.missingBefore(options?.atSample);
     const chunk = rows.map((row) => row.slice()); // the caller may overwrite its arrays before they are processed
     this.sampleCount += missing + chunk[0].length;
+    this.addMissing(missing);
+    this.counters.addSamples(chunk[this.options.lead]);
     return this.inTurn(async () => [...(await this.beats.pass(missing)), ...(await this.beats.steps(chunk))]);
   }
 
@@ -101,6 +106,7 @@ export class StreamClassifier {
    */
   async gap(samples) {
     this.sampleCount += this.checkedGap(samples);
+    this.addMissing(samples);
     return this.inTurn(() => this.beats.pass(samples));
   }
 
@@ -115,9 +121,18 @@ export class StreamClassifier {
     });
   }
 
-  /** Run work after all earlier work, whether that succeeded or not. @template T @param {() => Promise<T>} work @returns {Promise<T>} */
+  /** @param {number} samples */
+  addMissing(samples) {
+    this.counters.samples += samples;
+    this.counters.missing += samples;
+  }
+
+  /** Run work after all earlier work, whether that succeeded or not. @param {() => Promise<StreamBeat[]>} work @returns {Promise<StreamBeat[]>} */
   inTurn(work) {
-    const result = this.queue.then(work);
+    const result = this.queue.then(work).then((beats) => {
+      for (const beat of beats) if (beat.stage === "final") this.counters.add(beat);
+      return beats;
+    });
     this.queue = result.catch(() => undefined);
     return result;
   }

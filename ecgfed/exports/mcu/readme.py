@@ -45,6 +45,8 @@ these very files. Never compile with `-ffast-math`.
 - A beat whose logits are not finite, or whose window shows nothing of the heart, has the label `ECGFED_UNCLASSIFIED`
   and is uncertain; `unclassified` says why. Tell the limits of your converter by `ecgfed_set_rails`.
 - `state.counters` has the counts of the recording; `ecgfed_counters_write` writes them as bytes for a phone.
+- `ecgfed_monitor_attach` adds quality, pacing and drift (`ecgfed_monitor.h`, 104 kB of RAM); without it leave out
+  `ecgfed_monitor.c`, `ecgfed_quality*.c`, `ecgfed_pacing.c` and `ecgfed_drift.c`.
 - MISRA.md lists deviations from MISRA C:2012.
 """
 

@@ -12,6 +12,7 @@ from ecgfed.exports.mcu.golden import Golden, example_lines, golden_header
 from ecgfed.exports.mcu.image import layout_define
 from ecgfed.exports.mcu.library import FOLDER, library_files
 from ecgfed.exports.mcu.model import McuModel, model_header
+from ecgfed.exports.mcu.monitor import monitor_header
 from ecgfed.exports.mcu.rate import rate_header
 from ecgfed.exports.mcu.readme import readme
 
@@ -21,6 +22,8 @@ SOURCES = (
     *("ecgfed_qrs_parts.h", "ecgfed_early.h", "ecgfed_early.c"),
     *("ecgfed_net.h", "ecgfed_net.c", "ecgfed_rate.h", "ecgfed_rate.c", "ecgfed_golden.h", "ecgfed_golden.c"),
     *("ecgfed_signal.h", "ecgfed_signal.c", "ecgfed_counters.h", "ecgfed_counters.c", "ecgfed_build.h"),
+    *("ecgfed_monitor.h", "ecgfed_monitor.c", "ecgfed_drift.h", "ecgfed_drift.c", "ecgfed_pacing.h", "ecgfed_pacing.c"),
+    *("ecgfed_quality.h", "ecgfed_quality.c", "ecgfed_quality_blocks.h", "ecgfed_quality_blocks.c"),
     *("ecgfed_image.h", "ecgfed_image.c", "ecgfed_update.h", "ecgfed_update.c", "ecgfed_update_crypto.h"),
     *("golden_test.c", "example_main.c", "example_flash.c", "MISRA.md", "Makefile"),
 )
@@ -30,6 +33,7 @@ _GENERATED: dict[str, Callable[[McuModel, Golden, int], str]] = {
     "ecgfed_qrs_weights.h": lambda model, golden, fs_hz: qrs_weights_header(),
     "ecgfed_early_marks.h": lambda model, golden, fs_hz: early_header(),
     "ecgfed_taps.h": lambda model, golden, fs_hz: taps_header(),
+    "ecgfed_monitor_taps.h": lambda model, golden, fs_hz: monitor_header(),
     "ecgfed_rate_taps.h": lambda model, golden, fs_hz: rate_header(fs_hz),
     "model.h": lambda model, golden, fs_hz: model_header(model) + layout_define(model),
     "golden.h": lambda model, golden, fs_hz: golden_header(golden),

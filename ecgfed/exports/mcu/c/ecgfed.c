@@ -378,11 +378,14 @@ static void take_missing(ecgfed_state *state)
 void ecgfed_push_uv(ecgfed_state *state, int32_t uv, int32_t missing)
 {
     int32_t flat;
+    uv = uv > LIMIT_UV ? LIMIT_UV : uv < -LIMIT_UV ? -LIMIT_UV : uv;
+    if (state->on_sample) {
+        state->on_sample(state->user, uv, missing);
+    }
     if (missing) {
         take_missing(state);
         return;
     }
-    uv = uv > LIMIT_UV ? LIMIT_UV : uv < -LIMIT_UV ? -LIMIT_UV : uv;
     flat = ecgfed_is_flat(&state->flat, uv, 0);
     state->counters.samples++;
     state->counters.saturated += uv <= state->low_uv || uv >= state->high_uv ? 1U : 0U;

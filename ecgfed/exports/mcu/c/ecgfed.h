@@ -80,6 +80,7 @@ typedef struct {
     void *inference_user;
     ecgfed_early *early;       /* NULL unless R peaks are announced */
     int64_t next_beat;         /* id of the next beat if not */
+    void (*on_sample)(void *user, int32_t uv, int32_t missing); /* ecgfed_monitor's, called with `user` */
     ecgfed_counters counters;  /* to be read at any time between two calls */
 } ecgfed_state;
 

@@ -3,8 +3,7 @@
 
 #include "ecgfed_counters.h"
 
-/* Write the lower bytes of a number, the lowest first; return the place after them. */
-static uint8_t *write_number(uint8_t *at, uint64_t number, int32_t bytes)
+uint8_t *ecgfed_write_number(uint8_t *at, uint64_t number, int32_t bytes)
 {
     for (int32_t i = 0; i < bytes; i++) {
         at[i] = (uint8_t)(number & 0xFFU);
@@ -20,14 +19,14 @@ void ecgfed_counters_write(const ecgfed_counters *counters, uint8_t bytes[ECGFED
         counters->stretches, counters->beats,     counters->no_logits, counters->no_signal,
         counters->uncertain, counters->far,       counters->padded,    counters->last_beat,
     };
-    uint8_t *at = write_number(bytes, ECGFED_COUNTERS_VERSION, 2);
-    at = write_number(at, ECGFED_COUNTERS_BYTES, 2);
-    at = write_number(at, ECGFED_MAX_CLASSES, 2);
-    at = write_number(at, 0, 2);
+    uint8_t *at = ecgfed_write_number(bytes, ECGFED_COUNTERS_VERSION, 2);
+    at = ecgfed_write_number(at, ECGFED_COUNTERS_BYTES, 2);
+    at = ecgfed_write_number(at, ECGFED_MAX_CLASSES, 2);
+    at = ecgfed_write_number(at, 0, 2);
     for (int32_t i = 0; i < ECGFED_COUNTERS; i++) {
-        at = write_number(at, counts[i], 8);
+        at = ecgfed_write_number(at, counts[i], 8);
     }
     for (int32_t i = 0; i < ECGFED_MAX_CLASSES; i++) {
-        at = write_number(at, counters->label[i], 8);
+        at = ecgfed_write_number(at, counters->label[i], 8);
     }
 }

@@ -35,6 +35,9 @@ typedef struct {
  * then the counts in the order above (64 bits each), all little endian. */
 void ecgfed_counters_write(const ecgfed_counters *counters, uint8_t bytes[ECGFED_COUNTERS_BYTES]);
 
+/* Write the lower bytes of a number, the lowest first; return the place after them. */
+uint8_t *ecgfed_write_number(uint8_t *at, uint64_t number, int32_t bytes);
+
 #ifdef __cplusplus
 }
 #endif

@@ -284,7 +284,7 @@ static int32_t due_waves(ecgfed_early *early, int32_t count, ecgfed_wave *due)
 }
 
 /* Announce a wave, evaluate it again later, or drop it. */
-static void judge(ecgfed_early *early, const ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, const scores *found,
+static void judge_wave(ecgfed_early *early, const ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, const scores *found,
                   ecgfed_wave wave, int64_t first, int64_t now)
 {
     int32_t which = 0, passed = 0;
@@ -326,6 +326,6 @@ void ecgfed_early_look(ecgfed_early *early, ecgfed_qrs *qrs, const ecgfed_qrs_ca
     }
     evaluate(early, qrs, caller->work, &found);
     for (int32_t i = 0; i < number; i++) {
-        judge(early, qrs, caller, &found, due[i], first, now);
+        judge_wave(early, qrs, caller, &found, due[i], first, now);
     }
 }

@@ -26,7 +26,7 @@ STRICT = (
 SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 SOURCES = (
     *("ecgfed.c", "ecgfed_counters.c", "ecgfed_signal.c"),
-    *("ecgfed_qrs.c", "ecgfed_qrs_net.c", "ecgfed_net.c", "ecgfed_rate.c"),
+    *("ecgfed_early.c", "ecgfed_qrs.c", "ecgfed_qrs_net.c", "ecgfed_net.c", "ecgfed_rate.c"),
 )
 #: Those of the monitor, which a firmware may leave out.
 MONITOR = ("ecgfed_monitor.c", "ecgfed_drift.c", "ecgfed_pacing.c", "ecgfed_quality.c", "ecgfed_quality_blocks.c")

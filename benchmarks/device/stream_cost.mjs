@@ -1,10 +1,11 @@
 // What a stream costs beside the whole recording, in Node: processor time of both in turns, and whether they agree.
 //
-//   node benchmarks/device/stream_cost.mjs --record mitdb/208 [--bundle DIR] [--minutes 30] [--rounds 3] [--runtime DIR ...]
+//   node benchmarks/device/stream_cost.mjs --record mitdb/208 [--bundle DIR] [--minutes 30] [--rounds 3] [--early decided] [--runtime DIR ...]
 //
 // Each round runs, for every runtime (a folder with the package: `ecgfed/exports/js`, or that of another version), `classify`
-// and then a stream with early answers in chunks of a quarter of a second; the order of the runtimes is reversed every other
-// round. ONNX Runtime has one thread. Ratios are within a round, so that another load on the machine weighs on both.
+// and then a stream in chunks of a quarter of a second, with early answers by the option `--early` (`off`, `decided` or
+// `true`); the order of the runtimes is reversed every other round. ONNX Runtime has one thread. Ratios are within a round,
+// so that another load on the machine weighs on both.
 // onnxruntime-node is the package of tests/browser (`make browser`). Prints JSON.
 import { createHash } from "node:crypto";
 import { createRequire } from "node:module";
@@ -19,9 +20,11 @@ const { values: given } = parseArgs({
     bundle: { type: "string", default: join(ROOT, "ecgfed/exports/model") },
     minutes: { type: "string", default: "30" },
     rounds: { type: "string", default: "3" },
+    early: { type: "string", default: "decided" },
     runtime: { type: "string", multiple: true, default: [join(ROOT, "ecgfed/exports/js")] },
   },
 });
+const early = { off: false, decided: "decided", true: true }[given.early];
 const ort = createRequire(join(ROOT, "tests/browser/package.json"))("onnxruntime-node");
 
 /** Processor seconds of work, and what it returns. */
@@ -53,17 +56,17 @@ async function round({ StreamClassifier, classifier, recording, rounds }) {
   const lead = Math.max(leads.findIndex((name) => classifier.leads.includes(name)), 0);
   const whole = await timed(() => classifier.classify(recording, { lead }));
   const streamed = await timed(async () => {
-    const stream = new StreamClassifier(classifier, { fsHz, leads: leads.length, lead, early: true });
+    const stream = new StreamClassifier(classifier, { fsHz, leads: leads.length, lead, early });
     const beats = [];
     const size = Math.round(fsHz / 4);
     for (let at = 0; at < signalsMv[0].length; at += size) beats.push(...(await stream.push(signalsMv.map((row) => row.subarray(at, at + size)))));
     return [...beats, ...(await stream.finish())];
   });
   const final = streamed.result.filter((beat) => beat.stage === "final");
-  const early = streamed.result.filter((beat) => beat.stage === "early");
+  const earlyBeats = streamed.result.filter((beat) => beat.stage === "early");
   rounds.push({
     classify_s: whole.seconds, stream_s: streamed.seconds, ratio: streamed.seconds / whole.seconds,
-    beats: final.length, early: early.length, final_bits: digestOf(final), early_bits: digestOf(early),
+    beats: final.length, early: earlyBeats.length, final_bits: digestOf(final), early_bits: digestOf(earlyBeats),
     same_labels: final.filter((beat, i) => beat.label === whole.result[i]?.label).length,
   });
 }
@@ -73,4 +76,4 @@ for (const folder of given.runtime) runtimes.push(await opened(folder));
 for (let number = 0; number < Number(given.rounds); number += 1) {
   for (const runtime of number % 2 ? runtimes.toReversed() : runtimes) await round(runtime);
 }
-console.log(JSON.stringify({ node: process.versions.node, record: given.record, minutes: Number(given.minutes), runtimes: runtimes.map(({ folder, rounds }) => ({ runtime: folder, rounds })) }, null, 2));
+console.log(JSON.stringify({ node: process.versions.node, record: given.record, early: given.early, minutes: Number(given.minutes), runtimes: runtimes.map(({ folder, rounds }) => ({ runtime: folder, rounds })) }, null, 2));

@@ -33,7 +33,7 @@ from ecgfed.tasks.export_mcu import McuExport, export_mcu
 
 SOURCES = (
     *("ecgfed.c", "ecgfed_counters.c", "ecgfed_signal.c"),
-    *("ecgfed_qrs.c", "ecgfed_qrs_net.c", "ecgfed_net.c", "ecgfed_rate.c"),
+    *("ecgfed_early.c", "ecgfed_qrs.c", "ecgfed_qrs_net.c", "ecgfed_net.c", "ecgfed_rate.c"),
 )
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off")
 CORTEX_M4 = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")

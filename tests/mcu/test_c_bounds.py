@@ -16,7 +16,8 @@ pytestmark = pytest.mark.mcu
 #: Functions that are called through pointers, by the function that calls them; the firmware's own are leaves.
 POINTERS = {
     "report": ("on_peak",),
-    "r_peak_of": ("extremum",),
+    "ecgfed_qrs_r_peak": ("extremum",),
+    "notify": ("firmware_on_announced",),
     "predict": ("on_beat",),
     "infer": ("firmware_inference",),
     "ecgfed_push_uv": ("on_sample",),

@@ -126,7 +126,13 @@ def test_no_double_and_no_allocation(sources: Path, tmp_path: Path) -> None:
 
 def test_what_is_written(sources: Path) -> None:
     made = {
-        *("ecgfed_qrs_weights.h", "ecgfed_taps.h", "ecgfed_rate_taps.h", "ecgfed_monitor_taps.h"),
+        *(
+            "ecgfed_qrs_weights.h",
+            "ecgfed_taps.h",
+            "ecgfed_early_marks.h",
+            "ecgfed_rate_taps.h",
+            "ecgfed_monitor_taps.h",
+        ),
         *("model.h", "golden.h", "example.txt"),
     }
     assert set(snapshot(sources)) == {*WRITTEN, *made, "README.md", "model.img"}

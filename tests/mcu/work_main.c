@@ -8,6 +8,7 @@
 #include "ecgfed.h"
 
 static ecgfed_state state;
+static ecgfed_early early;
 static unsigned long long blocks;
 static unsigned long beats;
 
@@ -25,12 +26,19 @@ static void on_beat(void *user, const ecgfed_beat *beat)
     beats++;
 }
 
+static void on_announced(void *user, const ecgfed_peak *peak)
+{
+    (void)user;
+    (void)peak;
+}
+
 int main(void)
 {
     unsigned long long most_blocks = 0;
     unsigned long most_beats = 0;
     float mv;
     ecgfed_init(&state, on_beat, NULL);
+    ecgfed_announce(&state, &early, on_announced, NULL);
     while (fread(&mv, sizeof mv, 1, stdin) == 1) {
         const int missing = mv - mv != 0.0f;
         const int32_t uv = missing ? 0 : (int32_t)lrintf(mv * 1000.0f);

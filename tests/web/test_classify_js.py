@@ -106,7 +106,7 @@ def test_a_stream_gives_the_beats_of_the_whole_to_the_last_bit(rr_version: int) 
 
 def test_a_stream_says_early_what_it_says_again_in_the_end(tmp_path: Path) -> None:
     record = write_record(tmp_path, "early", "NNNNV" * 30, seed=2)
-    told, how = told_of(record), {"lead": 0, "early": True}
+    told, how = told_of(record), {"lead": 0, "early": "decided"}
     (found,) = in_node(own("streamed", {"bundle": str(MODEL)}, told, how, [90]), packages=RUNNER)
     final = [one for one in found["beats"] if one["stage"] == "final"]
     early = {one["sample"]: one for one in found["beats"] if one["stage"] == "early"}
@@ -124,7 +124,7 @@ def test_early_beats_are_those_of_pythons_stream(rr_version: int, fedavg_run: Pa
     record = write_record(tmp_path, "early", "NNNNVNANN" * 20, fs_hz=250.0, seed=3)
     told, size = told_of(record), 125
     (found,) = in_node(
-        own("streamed", {"bundle": str(bundle)}, told, {"lead": 0, "early": True}, [size]), packages=RUNNER
+        own("streamed", {"bundle": str(bundle)}, told, {"lead": 0, "early": "decided"}, [size]), packages=RUNNER
     )
     stream = StreamClassifier(open_bundle(bundle).classifier(), told["fsHz"], leads=2, early="decided")
     signals = told["signalsMv"]
@@ -145,7 +145,7 @@ def by_beat(beat: dict[str, Any]) -> tuple[int, str]:
 def test_what_was_told_early_is_told_again_or_withdrawn_among_spikes() -> None:
     signals = spoiled(360.0, seed=5)
     told = {"fsHz": 360.0, "leads": ["MLII", "V1"], "signalsMv": signals}
-    how = {"lead": 0, "railsMv": [-6.0], "early": True}
+    how = {"lead": 0, "railsMv": [-6.0], "early": "decided"}
     (found,) = in_node(own("streamed", {"bundle": str(MODEL)}, told, how, [500]), packages=RUNNER)
     of = {stage: {one["sample"] for one in found["beats"] if one["stage"] == stage} for stage in STAGES}
     assert of["final"] == {one["sample"] for one in found["whole"]}

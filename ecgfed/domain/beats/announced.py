@@ -10,8 +10,8 @@ from ecgfed.domain.signal.qrs import DELAY_S
 
 #: Seconds after its R peak at which a beat has its first class, whether the next one is known or not.
 CLASS_S = 2.5
-#: After so long the detector has decided on a beat, and its first class was due.
-_OPEN_S = 6.0
+#: After so many seconds the detector has decided on a beat, and its first class was due.
+OPEN_S = 6.0
 
 Change = Literal["announced", "added", "moved", "withdrawn"]
 
@@ -58,7 +58,7 @@ class Announcements:
 
     def __init__(self, fs_hz: float) -> None:
         self._match, self._expires = round(MATCH_S * fs_hz), DELAY_S * fs_hz
-        self._class_after, self._open = CLASS_S * fs_hz, _OPEN_S * fs_hz
+        self._class_after, self._open = CLASS_S * fs_hz, OPEN_S * fs_hz
         self._beats: list[Announced] = []
         self._next = 0
 

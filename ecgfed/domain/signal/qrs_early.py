@@ -187,7 +187,7 @@ class EarlyPeaks:
         weight, high = qrs_signal.lead_weights(level)[:, 0], np.maximum(level[0, :, 0], np.float32(FLOOR_UV))
         self._scale = np.zeros((len(segment.views), len(weight)), np.float32)
         for number, view in enumerate(segment.views):
-            total = np.maximum(weight[view.rows].sum(dtype=np.float32), np.float32(0.05))
+            total = np.maximum(np.cumsum(weight[view.rows], dtype=np.float32)[-1], np.float32(0.05))  # in one order
             self._scale[number, view.rows] = weight[view.rows] / high[view.rows] / total
 
     def _search(self, segment: Segment, stop: int) -> None:

@@ -8,6 +8,7 @@ import { FS_HZ, R_INDEX, WINDOW_SAMPLES, resampledPeak } from "./windows.js";
 
 /** Duration of stored filtered samples, and maximum duration of a stored constant segment, in seconds. */
 const MEMORY_S = 45;
+const NOTHING = new Float64Array(0);
 
 export class BandStream {
   /** @param {number} fsHz @param {boolean} withStrip whether what lies beside windows is cut too */
@@ -117,20 +118,33 @@ export class BandStream {
     filtered.forget(filtered.stop - this.memory);
   }
 
+  /** What follows the filtered signal, up to a sample, as if the last valid sample were held. @param {number} stop */
+  held(stop) {
+    const { bridged, filtered, half } = this;
+    const count = stop - filtered.stop;
+    if (count <= 0) return NOTHING;
+    const input = new Float64Array(count + 2 * half).fill(this.last ?? 0);
+    input.set(bridged.part(filtered.stop - half, Math.min(bridged.stop, stop + half)));
+    return inner(input, this.taps);
+  }
+
   /**
    * Cut the window of an R peak, and what lies beside it; null if its samples are not available yet.
    * @param {number} peak
+   * @param {boolean} isHeld whether the filter holds the last sample
    * @returns {import("./beat-stream.js").WindowCut | null}
    */
-  window(peak) {
+  window(peak, isHeld = false) {
     const { resampler, filtered } = this;
     const length = this.ended ? resampler.count(this.stop) : Infinity;
     const [before, samples] = this.withStrip ? [SAMPLES_BEFORE, STRIP_SAMPLES] : [0, WINDOW_SAMPLES];
     const first = resampledPeak(peak, this.fsHz, length) - R_INDEX;
     const start = first - before;
-    if (!this.ended && resampler.newest(start + samples - 1) >= this.stop) return null;
+    const last = resampler.newest(start + samples - 1);
+    if (!this.ended && !isHeld && last >= this.stop) return null;
     this.filter();
-    const read = (/** @type {number} */ i) => (i >= 0 && i < filtered.stop ? filtered.at(i) : 0);
+    const held = isHeld ? this.held(last + 1) : NOTHING;
+    const read = (/** @type {number} */ i) => (i < 0 ? 0 : i < filtered.stop ? filtered.at(i) : held[i - filtered.stop] ?? 0);
     const aroundMv = new Float32Array(samples);
     for (let k = Math.max(0, -start); k < samples && start + k < length; k += 1) {
       aroundMv[k] = resampler.up === resampler.down ? read(start + k) : resampler.at(read, start + k);

@@ -43,11 +43,16 @@ export interface Beat {
 }
 
 /**
- * A beat of a stream: `final`, as for the whole recording; `early`, from the signal so far, followed by a final one; or
- * `withdrawn`: reported early, but not a beat after all.
+ * What a stream reports of a beat. Of an R peak, without a class (label -1, class ""): `announced`, within a second; `added`,
+ * it was not announced; `moved`, it is elsewhere; `withdrawn`, it is none after all. Of a class: `early`, from the signal so
+ * far, again only where it changes; `final`, as for the whole recording.
  */
 export interface StreamBeat extends Beat {
-  stage: "early" | "final" | "withdrawn";
+  stage: "announced" | "added" | "moved" | "withdrawn" | "early" | "final";
+  /** Id: 0, 1, 2 and so on in the order in which beats became known, the same in all that is reported of a beat. */
+  beat: number;
+  /** Signal received since the R peak when this was reported, in seconds. */
+  lateS: number;
   /** Whether its window shows nothing of the heart, so that Python and C leave it unclassified. */
   noSignal: boolean;
   /** Probability that it follows a pacing spike, in the lead in use; NaN if not assessed. */
@@ -153,11 +158,15 @@ export class Classifier {
 /** WFDB symbol of an unclassified beat. */
 export const UNCLASSIFIED: "Q";
 
-/** Classifies the beats of a stream; predictions do not depend on how it is split into chunks. */
+/**
+ * Classifies the beats of a stream; predictions do not depend on how it is split into chunks. With `early: true` R peaks are
+ * announced within a second, classes are early, and then only what changes is reported; with `"decided"` there is one early
+ * class of a beat, once the detector has decided on its R peak.
+ */
 export class StreamClassifier {
   constructor(
     classifier: Classifier,
-    options: { fsHz: number; leads?: number; lead?: number; railsMv?: number[]; early?: boolean; drift?: Drift },
+    options: { fsHz: number; leads?: number; lead?: number; railsMv?: number[]; early?: boolean | "decided"; drift?: Drift },
   );
   /** Whether the patient's beats have changed since the first minutes. */
   readonly drift: Drift;

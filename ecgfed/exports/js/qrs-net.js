@@ -16,27 +16,27 @@ export const MIXED = 24;
 /** @type {Record<string, Layer> | null} */
 let cached = null;
 
-/** Whole numbers from text: one character each, or the last character and two more. @param {string} text @param {number} count */
-function numbers(text, count) {
-  const { characters } = STORED;
-  const base = characters.length;
-  const half = (base - 1) >> 1;
-  const code = (/** @type {number} */ at) => characters.indexOf(text[at]);
-  const out = new Float64Array(count);
-  for (let i = 0, at = 0; i < count; i += 1) {
-    const first = code(at++);
-    out[i] = first < base - 1 ? first - half : code(at++) * base + code(at++) - (base * base) / 2;
-  }
-  return out;
+/** Return a function that reads the next whole numbers of STORED, which are in Golomb-Rice code (tests/web/tables.py). */
+function reader() {
+  const codes = Uint8Array.from(STORED.text, (character) => STORED.characters.indexOf(character));
+  let at = 0;
+  const bit = () => (codes[Math.floor(at / 6)] >> (5 - (at++ % 6))) & 1;
+  return (/** @type {number} */ count, /** @type {number} */ bits) =>
+    Float64Array.from({ length: count }, () => {
+      let number = 0;
+      while (bit()) number += 1;
+      for (let i = 0; i < bits; i += 1) number = 2 * number + bit();
+      return number % 2 ? -(number + 1) / 2 : number / 2;
+    });
 }
 
 /** @param {string} name @returns {Layer} */
 function layer(name) {
   if (cached === null) {
     cached = {};
-    for (const [layerName, stored] of Object.entries(STORED.layers)) {
-      const [inputs, outputs] = stored.shape;
-      cached[layerName] = { inputs, outputs, weights: numbers(stored.weights, inputs * outputs), bias: Float64Array.from(stored.bias) };
+    const read = reader();
+    for (const [layerName, [inputs, outputs, bits]] of Object.entries(STORED.layers)) {
+      cached[layerName] = { inputs, outputs, weights: read(inputs * outputs, bits), bias: read(outputs, STORED.biasBits) };
     }
   }
   return cached[name];

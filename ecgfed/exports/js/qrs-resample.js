@@ -62,8 +62,8 @@ export class Averager {
    * @param {number | null} end length of the stream, if it has ended
    */
   average(signalUv, first, start, stop, end) {
-    const total = new Int32Array(signalUv.length + 1);
-    for (let i = 0; i < signalUv.length; i += 1) total[i + 1] = (total[i] + signalUv[i]) | 0;
+    const total = new Int32Array(signalUv.length + 1); // from the first sample needed on
+    for (let i = Math.max(this.window(start, end).low - first, 0); i < signalUv.length; i += 1) total[i + 1] = (total[i] + signalUv[i]) | 0;
     const at = (/** @type {number} */ i) => signalUv[Math.min(i, signalUv.length - 1)];
     const out = new Int32Array(stop - start);
     for (let number = start; number < stop; number += 1) {

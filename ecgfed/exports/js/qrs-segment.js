@@ -20,9 +20,9 @@ import { SAME_BEAT, LeadVote, viewsOf } from "./qrs-views.js";
 /** Minimum distance of two beats, and minimum distance unless the log odds of both reach WEAK_SCORE. */
 export const REFRACTORY_S = 0.14;
 export const RELATIVE_REFRACTORY_S = 0.185;
-const WEAK_SCORE = 0.5;
+export const WEAK_SCORE = 0.5;
 /** Maximum distance of peaks that were refined to the same extremum. */
-const SAME_PEAK_S = 0.065;
+export const SAME_PEAK_S = 0.065;
 const LIMIT_MV = 1000;
 const LEVELS_OF = 30;
 
@@ -108,6 +108,16 @@ export class Segment {
     this.reported = -1;
   }
 
+  /** Number of 200 Hz samples, without those that wait. */
+  get count() {
+    return this.signalStart + this.signal[0].length;
+  }
+
+  /** Number of samples, without those that wait. */
+  get samples() {
+    return this.rawStart + this.raw[0].length;
+  }
+
   /**
    * Process samples; `ended` at the end of the segment.
    * @param {Float64Array[]} dataMv a row per lead, NaN if missing
@@ -119,14 +129,7 @@ export class Segment {
     this.waiting.forEach((parts, lead) => parts.push(this.microvolts[lead].take(dataMv[lead])));
     const next = this.blocks ? this.blocks + 1 : FIRST_BLOCKS - 1;
     if (!ended && this.averager.count(this.received, false) - NEEDED_AHEAD < next * BLOCK) return [];
-    this.raw = this.raw.map((row, lead) => joined([row, ...this.waiting[lead].splice(0)]));
-    const total = this.rawStart + this.raw[0].length;
-    const have = this.signalStart + this.signal[0].length;
-    const count = this.averager.count(total, ended);
-    if (count > have) {
-      const more = this.raw.map((row) => this.averager.average(row, this.rawStart, have, count, ended ? total : null));
-      this.signal = this.signal.map((row, lead) => joined([row, more[lead]]));
-    }
+    const count = this.resample(ended);
     const stop = ended ? Math.ceil(count / BLOCK) : Math.floor((count - NEEDED_AHEAD) / BLOCK);
     /** @type {number[]} */
     let peaks = [];
@@ -134,6 +137,31 @@ export class Segment {
     if (ended) this.report(peaks);
     this.forget();
     return peaks.map((peak) => peak + this.start);
+  }
+
+  /** Resample the samples that wait; returns the number of 200 Hz samples. @param {boolean} ended */
+  resample(ended) {
+    this.raw = this.raw.map((row, lead) => joined([row, ...this.waiting[lead].splice(0)]));
+    const { count: have, samples: total } = this;
+    const count = this.averager.count(total, ended);
+    if (count > have) {
+      const more = this.raw.map((row) => this.averager.average(row, this.rawStart, have, count, ended ? total : null));
+      this.signal = this.signal.map((row, lead) => joined([row, more[lead]]));
+    }
+    return count;
+  }
+
+  /**
+   * Return a part of the 200 Hz signal, continued beyond its ends.
+   * @param {number} low
+   * @param {number} high
+   */
+  stretch(low, high) {
+    const { count, signalStart } = this;
+    return this.signal.map((row) => {
+      const part = row.subarray(Math.max(low, 0) - signalStart, Math.min(high, count) - signalStart);
+      return low < 0 || high > count ? edged(part, Math.max(-low, 0), Math.max(high - count, 0)) : part;
+    });
   }
 
   /**
@@ -168,7 +196,7 @@ export class Segment {
   }
 
   /**
-   * Return the traces of a part of the signal; what the last look had of them is not computed again.
+   * Return the traces of a part of the signal; what was had of them before is not computed again.
    * @param {number} low first sample of the signal that they depend on
    * @param {number} high
    * @param {number} count number of samples of the signal, which is continued beyond its ends
@@ -177,12 +205,7 @@ export class Segment {
   tracesOf(low, high, count) {
     const kept = this.traces;
     const from = kept ? Math.max(this.tracesUntil, low + HALF) : low + HALF;
-    const begin = from - HALF;
-    const stretch = this.signal.map((row) => {
-      const part = row.subarray(Math.max(begin, 0) - this.signalStart, Math.min(high - this.signalStart, row.length));
-      return begin < 0 || high > count ? edged(part, Math.max(-begin, 0), Math.max(high - count, 0)) : part;
-    });
-    let found = traces(stretch, begin);
+    let found = traces(this.stretch(from - HALF, high), from - HALF);
     if (kept && from > low + HALF) found = continued(kept, low + HALF, found);
     [this.traces, this.tracesUntil] = [found, Math.min(high, count) - HALF];
     return found;

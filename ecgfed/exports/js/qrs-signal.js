@@ -14,9 +14,11 @@ const BASE = 151;
 export const HALF = BASE >> 1;
 export const LOOK_BACK = WINDOW_BACK + HALF;
 export const LOOK_AHEAD = WINDOW_AHEAD + HALF;
-/** Samples after a block with which its features are known: the envelope reaches 13 samples further. */
-export const NEEDED_AHEAD = WINDOW_AHEAD + 13;
-const SPACING = 18;
+/** How far the envelope reaches, and samples after a block with which its features are known. */
+export const ENVELOPE_BACK = 14;
+export const ENVELOPE_AHEAD = 13;
+export const NEEDED_AHEAD = WINDOW_AHEAD + ENVELOPE_AHEAD;
+export const SPACING = 18;
 const LOWEST = f(0.04);
 export const FLOOR_UV = 4;
 export const FIRST_BLOCKS = 4;
@@ -45,6 +47,16 @@ function sums(signal, length) {
   return out;
 }
 
+/** Return the smoothed signal and the envelope of a part of the signal, which begins ENVELOPE_BACK samples later. @param {Int32Array} signalUv */
+export function envelopeOf(signalUv) {
+  const smooth = sums(sums(signalUv, 4), 3);
+  const slope = new Int32Array(smooth.length - 6);
+  for (let i = 0; i < slope.length; i += 1) slope[i] = Math.abs((smooth[i + 6] - smooth[i]) | 0);
+  const envelope = Float32Array.from(sums(slope, 17));
+  for (let i = 0; i < envelope.length; i += 1) envelope[i] = f(envelope[i] / f(12 * 17));
+  return { smooth, envelope };
+}
+
 /**
  * Filter a part of the signal; the input exceeds the output by half a baseline window on both sides.
  * @param {Int32Array[]} signalUv whole microvolts, a row for each lead
@@ -55,11 +67,7 @@ export function traces(signalUv, start) {
   /** @type {Traces} */
   const out = { start: start + HALF, shape: [], envelope: [], smooth: [] };
   for (const signal of signalUv) {
-    const smooth = sums(sums(signal.subarray(HALF - 14, signal.length - HALF + 13), 4), 3);
-    const slope = new Int32Array(smooth.length - 6);
-    for (let i = 0; i < slope.length; i += 1) slope[i] = Math.abs((smooth[i + 6] - smooth[i]) | 0);
-    const envelope = Float32Array.from(sums(slope, 17));
-    for (let i = 0; i < envelope.length; i += 1) envelope[i] = f(envelope[i] / f(12 * 17));
+    const { smooth, envelope } = envelopeOf(signal.subarray(HALF - ENVELOPE_BACK, signal.length - HALF + ENVELOPE_AHEAD));
     out.envelope.push(envelope);
     const base = sums(signal, BASE);
     const shape = new Float32Array(base.length);
@@ -182,11 +190,11 @@ export function candidates(envelope, level, back) {
 }
 
 /**
- * @param {Float32Array} joint
- * @param {number} count
- * @param {number} back
+ * @param {Float32Array} joint from SPACING samples before the first one searched on
+ * @param {number} count number of samples searched
+ * @param {number} back number of the first one
  */
-function peaksOf(joint, count, back) {
+export function peaksOf(joint, count, back) {
   const peaks = [];
   for (let i = 0; i < count; i += 1) {
     const value = joint[i + SPACING];

@@ -19,24 +19,24 @@ import { BLOCK, RATE_HZ, candidates, leadWeight } from "./qrs-signal.js";
 
 const f = Math.fround;
 const KEEP = -5;
-const THRESHOLD = 0;
+export const THRESHOLD = 0;
 /** Maximum number of single-lead views: the lead in use and the first other leads. */
 const MAX_ALONE = 3;
 /** Maximum distance of candidates of the same beat, and of the same wave. */
 export const SAME_BEAT = 30;
-const NEAR = 20;
+export const NEAR = 20;
 /** Interval before a beat whose scores determine the trust in a view, and limit of a score. */
 const TRUST_FROM = 10 * RATE_HZ;
 const TRUST_TO = 70;
 const TRUST_LIMIT = 4;
 /** Log odds of a view without a candidate near the beat of another view. */
-const NOTHING = -8;
+export const NOTHING = -8;
 /** Share of the usual interval after which a beat is due, and the log odds that are then added. */
-const DUE_SHARE = 0.85;
-const DUE_ODDS = 3;
-const DUE_MIN = 2;
-const USUAL_OF = 8;
-const USUAL_FROM = 3;
+export const DUE_SHARE = 0.85;
+export const DUE_ODDS = 3;
+export const DUE_MIN = 2;
+export const USUAL_OF = 8;
+export const USUAL_FROM = 3;
 /** A wave is weak below this share of the last beats' envelope, within these limits, unless it exceeds the median clearly. */
 const WEAK_MIN_UV = 30;
 const WEAK_MAX_UV = 60;
@@ -74,16 +74,18 @@ export class View {
   take(traces, level, back, stop) {
     const envelope = this.rows.map((row) => traces.envelope[row]);
     for (const at of candidates(envelope, this.rows.map((row) => level[row]), back)) {
-      if (at < stop) this.firstLook(traces, at, level, Math.floor((at - back) / BLOCK) + 1);
+      const likely = at < stop && this.firstLook(traces, at, level, Math.floor((at - back) / BLOCK) + 1);
+      if (likely) this.likely.push(likely);
     }
   }
 
   /**
-   * Add a candidate unless the first network rejects it.
+   * Return a candidate, null if the first network rejects it.
    * @param {Traces} traces
    * @param {number} at
    * @param {Float32Array[][]} level
    * @param {number} block index of the candidate's block in `level`
+   * @returns {Likely | null}
    */
   firstLook(traces, at, level, block) {
     const mine = level.map((rows) => rows.map((row) => row[block]));
@@ -94,9 +96,9 @@ export class View {
     const envelope = this.rows.map((row) => beatEnvelope(traces.envelope[row], at, mine[row][0]));
     const features = this.rows.map((row, i) => leadFeatures(traces, row, at, mine[row], envelope[i]));
     const { score, mixed } = firstLook(features, counted);
-    if (!(score > KEEP)) return;
+    if (!(score > KEEP)) return null;
     const lead = every[this.leadInUse] > 0 ? this.leadInUse : argMax(every);
-    this.likely.push({
+    return {
       at: at + traces.start,
       score,
       mixed,
@@ -106,7 +108,7 @@ export class View {
       ratio: levelRatios(features, counted),
       lead,
       size: beatEnvelope(traces.envelope[lead], at, mine[lead][0]),
-    });
+    };
   }
 
   /**
@@ -135,21 +137,33 @@ export class View {
     return beats;
   }
 
+  /** Return the scores of candidates that follow those searched, as if the signal ended with the last of them. @param {Likely[]} fresh */
+  provisional(fresh) {
+    const first = this.likely.length;
+    const features = rhythmFeatures([...this.likely, ...fresh], fresh.map((_, i) => first + i));
+    const sizes = this.sizes.map((row) => row.slice());
+    return features.map((row, i) => {
+      const score = secondLook(row);
+      return score > THRESHOLD && !this.isStrong(fresh[i], sizes) ? NOTHING : score;
+    });
+  }
+
   /**
    * Return whether a beat is more than the noise of asystole or of a disconnected lead; stores its size.
    * @param {Likely} beat
+   * @param {number[][]} sizes of the last beats, a row per lead
    */
-  isStrong(beat) {
+  isStrong(beat, sizes = this.sizes) {
     const size = beat.envelope.map((height, i) => (beat.counted[i] ? height : 0));
     if (beat.ratio[MEDIAN] < WEAK_RATIO) {
       const weak = size.every((height, i) => {
-        const sorted = Float32Array.from(this.sizes[i]).sort();
+        const sorted = Float32Array.from(sizes[i]).sort();
         const usual = sorted.length ? sorted[sorted.length >> 2] : 0;
         return height < Math.min(Math.max(f(WEAK_SHARE * usual), WEAK_MIN_UV), WEAK_MAX_UV);
       });
       if (weak) return false;
     }
-    this.sizes.forEach((row, i) => {
+    sizes.forEach((row, i) => {
       row.push(size[i]);
       if (row.length > WEAK_OF) row.shift();
     });

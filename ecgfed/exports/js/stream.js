@@ -28,7 +28,8 @@ export class StreamClassifier {
    * @param {number} [options.leads] number of leads of a chunk
    * @param {number} [options.lead] the lead in use
    * @param {number[]} [options.railsMv] limits of the converter, if known: a stream does not know its extremes
-   * @param {boolean} [options.early] also report every beat early, from the signal so far, with `stage: "early"`
+   * @param {boolean | "decided"} [options.early] also announce R peaks and report classes early (`true`), or early classes alone
+   *     once the detector has decided on the R peak (`"decided"`)
    * @param {Drift} [options.drift] drift detector; default bounds if omitted
    */
   constructor(classifier, options) {
@@ -38,6 +39,7 @@ export class StreamClassifier {
     if (!(isCount(leads) && isCount(lead) && lead < leads)) {
       throw new RecordError("lead", `is ${shortText(lead)} of ${shortText(leads)}`, "0 to one less than the number of leads");
     }
+    if (early !== true && early !== false && early !== "decided") throw new EcgfedError("early", `is ${shortText(early)}`, 'true, false or "decided"');
     this.classifier = classifier;
     this.fsHz = fsHz;
     this.leads = leads;
@@ -45,7 +47,7 @@ export class StreamClassifier {
     this.drift = drift ?? new Drift(classifier.classes.length);
     /** Counts since the stream was made. */
     this.counters = new Counters(classifier.classes.length);
-    this.options = { fsHz, leads, lead, railsMv: Array.from(millivoltRow(railsMv, "railsMv")), early: Boolean(early), drift: this.drift };
+    this.options = { fsHz, leads, lead, railsMv: Array.from(millivoltRow(railsMv, "railsMv")), early, drift: this.drift };
     /** Number of samples received of this recording, including gaps. */
     this.sampleCount = 0;
     this.beats = new BeatStream(classifier, this.options);

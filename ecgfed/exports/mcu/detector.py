@@ -1,12 +1,21 @@
-"""The detector's weights and the band-pass filter's taps as C headers, from the arrays that Python uses."""
+"""The detector's weights, its early thresholds and the band-pass filter's taps as C headers, as Python uses them."""
+
+import math
 
 import numpy as np
 
+from ecgfed.domain.beats.extract import MATCH_S
+from ecgfed.domain.beats.stream import PARTS, STEP_S
 from ecgfed.domain.beats.windows import FS_HZ
 from ecgfed.domain.signal.filters import band_pass_taps
+from ecgfed.domain.signal.qrs import DELAY_S
+from ecgfed.domain.signal.qrs_early import AT_MOST_S, HOPELESS, MARKS
 from ecgfed.domain.signal.qrs_net import detector_weights
+from ecgfed.domain.signal.qrs_signal import RATE_HZ
 from ecgfed.exports.mcu.c_text import c_array
 
+#: Log odds of 1 in C.
+_ODDS = 1 << 15
 #: Layers of the first, second and third network.
 LAYERS = ("lead", "mix", "first", "around", "tie", "beat", "place", "near", "pick")
 _HEAD = (
@@ -32,6 +41,25 @@ def qrs_weights_header() -> str:
         parts.append(c_array(f"ecgfed_qrs_{name}", np.ascontiguousarray(weight.T).astype(np.int16)))
         parts.append(c_array(f"ecgfed_qrs_{name}_bias", stored[f"{name}_bias"].astype(np.int32)))
     return "\n".join([*parts, "#endif\n"])
+
+
+def early_header() -> str:
+    """Return ``ecgfed_early_marks.h``: when R peaks are announced, and above which log odds."""
+    ages = np.array([round(age_s * RATE_HZ) for age_s, _ in MARKS], np.int32)
+    odds = np.array([math.floor(least * _ODDS) for _, least in MARKS], np.int32)
+    numbers = {
+        "MARKS": len(MARKS),
+        "HOPELESS": f"({math.floor(HOPELESS * _ODDS)})",
+        "AT_MOST": math.floor(AT_MOST_S * FS_HZ),
+        "MATCH": round(MATCH_S * FS_HZ),
+        "EXPIRES": math.ceil(round(DELAY_S * FS_HZ, 6)),
+        "STEP": round(STEP_S * FS_HZ),
+        "PARTS": PARTS,
+    }
+    lines = [f"#define ECGFED_EARLY_{name} {number}\n" for name, number in numbers.items()]
+    arrays = [c_array("ecgfed_early_age", ages), c_array("ecgfed_early_odds", odds)]
+    head = _HEAD.format(what="When R peaks are announced.", guard="ECGFED_EARLY_MARKS_H")
+    return "\n".join([head + "".join(lines), *arrays, "#endif\n"])
 
 
 def taps_header() -> str:

@@ -35,6 +35,7 @@ these very files. Never compile with `-ffast-math`.
 
 - Samples are millivolts of {leads}{rate}.
 - A beat comes at most 4.7 s after its R peak{wait}.
+- `ecgfed_announce` also reports R peaks a third of a second after the beat (`ecgfed_early.h`).
 - More than 14 missing samples in a row end a stretch: the filter, the levels and the windows begin anew after it.
 - One state serves one recording at a time. A push that answers a beat takes the longest, millions of instructions:
   push from a task, not from the interrupt that reads the samples.

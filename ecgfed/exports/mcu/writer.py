@@ -7,7 +7,7 @@ from pathlib import Path
 from ecgfed.base.files import check_new_folder, replacing_folder, write_bytes, write_text
 from ecgfed.exports.bundles.packing import check_new_bundle, is_zip, replacing_bundle
 from ecgfed.exports.device.image import IMAGE
-from ecgfed.exports.mcu.detector import qrs_weights_header, taps_header
+from ecgfed.exports.mcu.detector import early_header, qrs_weights_header, taps_header
 from ecgfed.exports.mcu.golden import Golden, example_lines, golden_header
 from ecgfed.exports.mcu.image import layout_define
 from ecgfed.exports.mcu.library import FOLDER, library_files
@@ -19,6 +19,7 @@ from ecgfed.exports.mcu.readme import readme
 #: Sources that are the same for every model.
 SOURCES = (
     *("ecgfed.h", "ecgfed.c", "ecgfed_qrs.h", "ecgfed_qrs.c", "ecgfed_qrs_net.h", "ecgfed_qrs_net.c"),
+    *("ecgfed_qrs_parts.h", "ecgfed_early.h", "ecgfed_early.c"),
     *("ecgfed_net.h", "ecgfed_net.c", "ecgfed_rate.h", "ecgfed_rate.c", "ecgfed_golden.h", "ecgfed_golden.c"),
     *("ecgfed_signal.h", "ecgfed_signal.c", "ecgfed_counters.h", "ecgfed_counters.c", "ecgfed_build.h"),
     *("ecgfed_monitor.h", "ecgfed_monitor.c", "ecgfed_drift.h", "ecgfed_drift.c", "ecgfed_pacing.h", "ecgfed_pacing.c"),
@@ -30,6 +31,7 @@ SOURCES = (
 #: Files generated for a model and a device's sampling rate.
 _GENERATED: dict[str, Callable[[McuModel, Golden, int], str]] = {
     "ecgfed_qrs_weights.h": lambda model, golden, fs_hz: qrs_weights_header(),
+    "ecgfed_early_marks.h": lambda model, golden, fs_hz: early_header(),
     "ecgfed_taps.h": lambda model, golden, fs_hz: taps_header(),
     "ecgfed_monitor_taps.h": lambda model, golden, fs_hz: monitor_header(),
     "ecgfed_rate_taps.h": lambda model, golden, fs_hz: rate_header(fs_hz),

@@ -53,7 +53,7 @@ export function listenerOf(page, recording, ended) {
       if (stale()) return classifier.release();
       page.forget();
       if (ofDevice) page.closeRecording(); // draw the device's samples instead
-      stream = new StreamClassifier(classifier, { fsHz: source.fsHz, leads: source.leads.length, lead, early: true });
+      stream = new StreamClassifier(classifier, { fsHz: source.fsHz, leads: source.leads.length, lead, early: "decided" });
       page.follow(recording?.name ?? "stream", source.fsHz, source.leads[lead]);
       page.showStatus(`Listening: ${source.leads.join(", ")}, ${source.fsHz} Hz.${ofDevice?.note ?? ""}`);
     },

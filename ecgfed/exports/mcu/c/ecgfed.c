@@ -39,6 +39,12 @@ void ecgfed_init(ecgfed_state *state, ecgfed_on_beat beat, void *user)
     state->high_uv = LIMIT_UV;
 }
 
+void ecgfed_announce(ecgfed_state *state, ecgfed_early *early, ecgfed_on_announced on_announced, void *user)
+{
+    ecgfed_early_init(early, on_announced, user);
+    state->early = early;
+}
+
 /* Integer microvolts of finite millivolts, clipped. */
 static int32_t microvolts(float mv)
 {
@@ -259,6 +265,8 @@ static void on_peak(void *user, int64_t peak)
     (void)memset(beat, 0, sizeof *beat);
     peak += state->detected_from;
     beat->sample = state->begin + peak;
+    beat->beat = state->early ? ecgfed_early_decide(state->early, beat->sample, state->sample_count) : state->next_beat;
+    state->next_beat++;
     cut_window(state, peak, beat);
     beat->unclassified = without_signal(state, peak, beat->window_mv) ? ECGFED_NO_SIGNAL : 0;
     if (state->beats) {
@@ -309,6 +317,9 @@ static void detect(ecgfed_state *state, int32_t uv, int32_t missing)
         ecgfed_qrs_begin(&state->qrs);
         state->detecting = 1;
         state->detected_from = state->sample_count - state->begin;
+        if (state->early) {
+            ecgfed_early_begin(state->early);
+        }
     }
     for (; state->unseen; state->unseen--) {
         ecgfed_qrs_push(&state->qrs, &caller, 0, 1);
@@ -335,6 +346,19 @@ static void bridge(ecgfed_state *state, int32_t uv)
     state->waiting = 0;
 }
 
+/* Announce R peaks where that is due. */
+static void look_early(ecgfed_state *state)
+{
+    if (!state->early || !ecgfed_early_is_due(state->sample_count)) {
+        return;
+    }
+    ecgfed_early_expire(state->early, state->sample_count, 0);
+    if (state->detecting) {
+        const ecgfed_qrs_caller caller = caller_of(state);
+        ecgfed_early_look(state->early, &state->qrs, &caller, state->begin + state->detected_from, state->sample_count);
+    }
+}
+
 static void take_missing(ecgfed_state *state)
 {
     (void)ecgfed_is_flat(&state->flat, 0, 1);
@@ -348,6 +372,7 @@ static void take_missing(ecgfed_state *state)
             end_stretch(state);
         }
     }
+    look_early(state);
 }
 
 void ecgfed_push_uv(ecgfed_state *state, int32_t uv, int32_t missing)
@@ -379,6 +404,7 @@ void ecgfed_push_uv(ecgfed_state *state, int32_t uv, int32_t missing)
     store_sample(state, uv, flat && state->detecting);
     detect(state, uv, flat);
     state->sample_count++;
+    look_early(state);
 }
 
 void ecgfed_push(ecgfed_state *state, const float *mv, size_t count)
@@ -395,5 +421,8 @@ void ecgfed_finish(ecgfed_state *state)
     if (state->beats) {
         complete(state, 0.0f, 0);
         state->beats = 0;
+    }
+    if (state->early) {
+        ecgfed_early_expire(state->early, state->sample_count, 1);
     }
 }

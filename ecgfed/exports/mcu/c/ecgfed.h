@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "ecgfed_counters.h"
+#include "ecgfed_early.h"
 #include "ecgfed_net.h"
 #include "ecgfed_qrs.h"
 
@@ -35,6 +36,7 @@ extern "C" {
 /* A beat. */
 typedef struct {
     int64_t sample;        /* sample number of the R peak; the first sample pushed is 0 */
+    int64_t beat;          /* id, as in what was announced (ecgfed_announce) */
     int32_t label;         /* number of the class in ecgfed_class_names, or ECGFED_UNCLASSIFIED */
     float probability;     /* of that class; 0 for unclassified beats, as are all probabilities */
     int32_t uncertain;     /* 1 if low confidence: probability below the threshold, `far`, or unclassified */
@@ -76,12 +78,17 @@ typedef struct {
     void *user;
     ecgfed_inference inference;
     void *inference_user;
+    ecgfed_early *early;       /* NULL unless R peaks are announced */
+    int64_t next_beat;         /* id of the next beat if not */
     void (*on_sample)(void *user, int32_t uv, int32_t missing); /* ecgfed_monitor's, called with `user` */
     ecgfed_counters counters;  /* to be read at any time between two calls */
 } ecgfed_state;
 
 /* Begin a recording. */
 void ecgfed_init(ecgfed_state *state, ecgfed_on_beat on_beat, void *user);
+/* Also report R peaks a third of a second after the beat, before the detector has decided on them, and what it makes of
+ * them; `early` is owned by the caller. After ecgfed_init. */
+void ecgfed_announce(ecgfed_state *state, ecgfed_early *early, ecgfed_on_announced on_announced, void *user);
 /* Use another inference with the same output instead of this int8 runtime: TensorFlow Lite Micro, for example. */
 void ecgfed_set_inference(ecgfed_state *state, ecgfed_inference inference, void *user);
 /* Set the limits of the converter in millivolt, at which samples are saturated; they are -1000 and 1000 at first, beyond

@@ -6,16 +6,11 @@
 #include <string.h>
 
 #include "ecgfed_qrs_net.h"
+#include "ecgfed_qrs_parts.h"
 
-#define CANDIDATE_SPACING 18               /* half the shortest distance of two candidates */
-#define LOWEST 0.04f
 #define FLOOR_UV 4.0f
 #define FIRST_BLOCKS 4
 #define BLOCKS_AHEAD 2
-#define REFRACTORY 28     /* 0.14 s at 200 Hz */
-#define RELATIVE_REFRACTORY 37 /* 0.185 s, if one of the two beats is weak */
-#define WEAK_SCORE 16384  /* half of 2^15, which is log odds of 1 */
-#define SAME_PEAK_X10 234 /* ten times 0.065 s at 360 Hz */
 #define KEEP (-5 * 32768)
 #define REACH 28               /* maximum distance of the R peak from its candidate */
 #define EXTREMA 6
@@ -138,8 +133,7 @@ static int32_t slope(const ecgfed_qrs *qrs, int32_t at)
     return rise < 0 ? minus(0, rise) : rise;
 }
 
-/* Envelope of `count` samples starting with `from`: mean absolute slope over 85 ms. */
-static void envelope_of(const ecgfed_qrs *qrs, int32_t from, int32_t count, float *out)
+void ecgfed_qrs_envelope(const ecgfed_qrs *qrs, int32_t from, int32_t count, float *out)
 {
     int32_t sum = 0;
     for (int32_t i = -14; i < 2; i++) {
@@ -152,8 +146,7 @@ static void envelope_of(const ecgfed_qrs *qrs, int32_t from, int32_t count, floa
     }
 }
 
-/* Baseline removed, smoothed over 30 ms. */
-static void shape_of(const ecgfed_qrs *qrs, int32_t from, int32_t count, float *out)
+void ecgfed_qrs_shape(const ecgfed_qrs *qrs, int32_t from, int32_t count, float *out)
 {
     int32_t base = 0;
     for (int32_t i = -75; i < 75; i++) {
@@ -180,13 +173,12 @@ static void sort(float *values, int32_t count)
     }
 }
 
-/* Compute the missing highest and median envelopes of the seconds up to a 200 Hz sample. */
-static void measure(ecgfed_qrs *qrs, int32_t stop, ecgfed_qrs_work *work)
+void ecgfed_qrs_measure(ecgfed_qrs *qrs, int32_t stop, ecgfed_qrs_work *work)
 {
     while (qrs->measured * ECGFED_BLOCK < stop) {
         const int32_t from = qrs->measured * ECGFED_BLOCK, count = lesser(stop - from, ECGFED_BLOCK);
         const int32_t slot = qrs->measured % ECGFED_STATISTICS;
-        envelope_of(qrs, from, count, work->sorted);
+        ecgfed_qrs_envelope(qrs, from, count, work->sorted);
         sort(work->sorted, count);
         qrs->high[slot] = work->sorted[count - 1];
         qrs->middle[slot] = work->sorted[count / 2];
@@ -203,8 +195,7 @@ static void sorted_last(const float *values, int32_t last, int32_t count, float 
     sort(out, count);
 }
 
-/* Levels of a second, over the last ten and thirty seconds; at the start, over the first four. */
-static void level_of(const ecgfed_qrs *qrs, int32_t block, ecgfed_level *level)
+void ecgfed_qrs_level(const ecgfed_qrs *qrs, int32_t block, ecgfed_level *level)
 {
     float sorted[30];
     const int32_t last = larger(block, lesser(FIRST_BLOCKS, qrs->measured) - 1);
@@ -221,8 +212,7 @@ static void level_of(const ecgfed_qrs *qrs, int32_t block, ecgfed_level *level)
     level->value[5] = qrs->high[block % ECGFED_STATISTICS];
 }
 
-/* Factor of the envelope for the candidate search; 0 if the lead has no signal. */
-static float scale_of(const ecgfed_level *level)
+float ecgfed_qrs_scale(const ecgfed_level *level)
 {
     const float high = level->value[0] > FLOOR_UV ? level->value[0] : FLOOR_UV;
     float weight = 1.0f - 3.0f * level->value[1] / high;
@@ -233,22 +223,15 @@ static float scale_of(const ecgfed_level *level)
     return weight / high / weight;
 }
 
-/* Add the candidate at `in_block` of the current block. */
-static void add_candidate(ecgfed_qrs *qrs, int32_t block, int32_t in_block, const ecgfed_level *level,
-                          ecgfed_qrs_work *work)
+int32_t ecgfed_qrs_evaluate(ecgfed_candidate *added, int32_t block, int32_t in_block, const ecgfed_level *level,
+                            ecgfed_qrs_work *work)
 {
-    ecgfed_candidate *added = qrs->candidate + qrs->candidates;
     const float share = level->value[0] * 0.03f, minimum = share > FLOOR_UV / 2 ? share : FLOOR_UV / 2;
     const float envelope = work->envelope[330 + in_block];
-    if (qrs->candidates == ECGFED_CANDIDATES) {
-        return; /* cannot happen: candidates are more than 18 samples apart */
-    }
     added->at = block * ECGFED_BLOCK + in_block;
     added->envelope = envelope > minimum ? envelope : minimum;
     ecgfed_first_look(added, in_block, level, work);
-    if (added->score > KEEP) {
-        qrs->candidates++;
-    }
+    return added->score > KEEP;
 }
 
 /* Find the peaks of the envelope in a second and evaluate the first network for each. */
@@ -258,21 +241,22 @@ static void look_at(ecgfed_qrs *qrs, int32_t block, ecgfed_qrs_work *work)
     float scale[3];
     const int32_t last = qrs->measured - 1;
     for (int32_t i = 0; i < 3; i++) {
-        level_of(qrs, larger(lesser(block - 1 + i, last), 0), level + i);
-        scale[i] = scale_of(level + i);
+        ecgfed_qrs_level(qrs, larger(lesser(block - 1 + i, last), 0), level + i);
+        scale[i] = ecgfed_qrs_scale(level + i);
     }
-    envelope_of(qrs, block * ECGFED_BLOCK - 330, ECGFED_ENVELOPE, work->envelope);
-    shape_of(qrs, block * ECGFED_BLOCK - 120, ECGFED_SHAPE, work->shape);
+    ecgfed_qrs_envelope(qrs, block * ECGFED_BLOCK - 330, ECGFED_ENVELOPE, work->envelope);
+    ecgfed_qrs_shape(qrs, block * ECGFED_BLOCK - 120, ECGFED_SHAPE, work->shape);
     for (int32_t t = 0; t < ECGFED_BLOCK && block * ECGFED_BLOCK + t < qrs->count; t++) {
         const float current = scale[1] * work->envelope[330 + t];
-        int32_t highest = current > LOWEST;
-        for (int32_t d = 1; highest && d <= CANDIDATE_SPACING; d++) {
+        int32_t highest = current > ECGFED_LOWEST;
+        for (int32_t d = 1; highest && d <= ECGFED_CANDIDATE_SPACING; d++) {
             const float before = scale[t >= d ? 1 : 0] * work->envelope[330 + t - d];
             const float after = scale[t + d < ECGFED_BLOCK ? 1 : 2] * work->envelope[330 + t + d];
             highest = current > before && current >= after;
         }
-        if (highest) {
-            add_candidate(qrs, block, t, level + 1, work);
+        if (highest && qrs->candidates < ECGFED_CANDIDATES && /* always: candidates are more than 18 samples apart */
+            ecgfed_qrs_evaluate(qrs->candidate + qrs->candidates, block, t, level + 1, work)) {
+            qrs->candidates++;
         }
     }
 }
@@ -319,15 +303,14 @@ static int32_t turns_around(const ecgfed_qrs *qrs, int32_t at, const float *shap
     return count;
 }
 
-/* Return the R peak of a beat in samples at 360 Hz: the most likely extremum, refined to the highest sample near it. */
-static int64_t r_peak_of(const ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, const ecgfed_candidate *beat)
+int64_t ecgfed_qrs_r_peak(const ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, const ecgfed_candidate *beat)
 {
     ecgfed_qrs_work *work = caller->work;
     float *shape = work->shape + 88, *envelope = work->envelope + 58;
     turn turns[EXTREMA];
     int32_t chosen = beat->at, best = 0, count, up;
-    shape_of(qrs, beat->at - 88, 177, work->shape);
-    envelope_of(qrs, beat->at - 58, 117, work->envelope);
+    ecgfed_qrs_shape(qrs, beat->at - 88, 177, work->shape);
+    ecgfed_qrs_envelope(qrs, beat->at - 58, 117, work->envelope);
     count = turns_around(qrs, beat->at, shape, turns);
     for (int32_t i = 0; i < count; i++) {
         const int32_t offset = turns[i].at - beat->at;
@@ -351,10 +334,10 @@ static void report(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
         return;
     }
     qrs->open = 0;
-    if (10 * (peak - qrs->reported) < SAME_PEAK_X10) {
+    if (10 * (peak - qrs->reported) < ECGFED_SAME_PEAK_X10) {
         peak = at_360(qrs, qrs->open_at);
     }
-    if (qrs->reported < 0 || 10 * (peak - qrs->reported) >= SAME_PEAK_X10) {
+    if (qrs->reported < 0 || 10 * (peak - qrs->reported) >= ECGFED_SAME_PEAK_X10) {
         qrs->reported = peak;
         caller->on_peak(caller->user, peak);
     }
@@ -363,9 +346,9 @@ static void report(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
 /* Add a beat: of two within the refractory period the one with the higher score remains. */
 static void take_beat(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, const ecgfed_candidate *beat, int32_t score)
 {
-    const int64_t peak = r_peak_of(qrs, caller, beat);
-    const int32_t weak = score < WEAK_SCORE || qrs->open_score < WEAK_SCORE;
-    const int32_t close = qrs->open && beat->at - qrs->open_at < (weak ? RELATIVE_REFRACTORY : REFRACTORY);
+    const int64_t peak = ecgfed_qrs_r_peak(qrs, caller, beat);
+    const int32_t weak = score < ECGFED_WEAK_SCORE || qrs->open_score < ECGFED_WEAK_SCORE;
+    const int32_t close = qrs->open && beat->at - qrs->open_at < (weak ? ECGFED_RELATIVE_REFRACTORY : ECGFED_REFRACTORY);
     if (close && score < qrs->open_score) {
         return;
     }
@@ -378,8 +361,7 @@ static void take_beat(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, const ec
     qrs->open_peak = peak;
 }
 
-/* Return whether a beat is more than the noise of asystole or of a disconnected lead; store its size. */
-static int32_t is_strong(ecgfed_qrs *qrs, const ecgfed_candidate *beat, ecgfed_qrs_work *work)
+int32_t ecgfed_qrs_is_strong(ecgfed_qrs *qrs, const ecgfed_candidate *beat, ecgfed_qrs_work *work)
 {
     const int32_t known = lesser(qrs->sizes, ECGFED_SIZES);
     if (beat->ratio[1] < WEAK_RATIO) {
@@ -409,12 +391,12 @@ static void decide(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
             continue;
         }
         score = ecgfed_second_look(qrs->candidate, qrs->candidates, i, caller->work);
-        if (score > 0 && is_strong(qrs, qrs->candidate + i, caller->work)) {
+        if (score > 0 && ecgfed_qrs_is_strong(qrs, qrs->candidate + i, caller->work)) {
             take_beat(qrs, caller, qrs->candidate + i, score);
         }
     }
     qrs->decided++;
-    if (qrs->open && stop - qrs->open_at >= RELATIVE_REFRACTORY) {
+    if (qrs->open && stop - qrs->open_at >= ECGFED_RELATIVE_REFRACTORY) {
         report(qrs, caller);
     }
 }
@@ -558,7 +540,7 @@ void ecgfed_qrs_push(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, int32_t u
     due = (larger(qrs->blocks, FIRST_BLOCKS - 2) + 1) * ECGFED_BLOCK + ECGFED_LOOK_AHEAD;
     if (qrs->count == due) {
         const int32_t stop = larger(qrs->blocks + 1, FIRST_BLOCKS - 1);
-        measure(qrs, (stop + 1) * ECGFED_BLOCK, caller->work);
+        ecgfed_qrs_measure(qrs, (stop + 1) * ECGFED_BLOCK, caller->work);
         while (qrs->blocks < stop) {
             look(qrs, caller);
         }
@@ -580,7 +562,7 @@ void ecgfed_qrs_finish(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
         append(qrs, qrs->next_due - 9, end);
         qrs->next_due += 9;
     }
-    measure(qrs, qrs->count, caller->work);
+    ecgfed_qrs_measure(qrs, qrs->count, caller->work);
     while (qrs->blocks * ECGFED_BLOCK < qrs->count) {
         look(qrs, caller);
     }

@@ -20,6 +20,7 @@ SOURCES = (
     *("ecgfed.h", "ecgfed.c", "ecgfed_qrs.h", "ecgfed_qrs.c", "ecgfed_qrs_net.h", "ecgfed_qrs_net.c"),
     *("ecgfed_net.h", "ecgfed_net.c", "ecgfed_rate.h", "ecgfed_rate.c", "ecgfed_golden.h", "ecgfed_golden.c"),
     *("ecgfed_signal.h", "ecgfed_signal.c", "ecgfed_counters.h", "ecgfed_counters.c", "ecgfed_build.h"),
+    *("ecgfed_context.h", "ecgfed_context.c"),
     *("ecgfed_image.h", "ecgfed_image.c", "ecgfed_update.h", "ecgfed_update.c", "ecgfed_update_crypto.h"),
     *("golden_test.c", "example_main.c", "example_flash.c", "MISRA.md", "Makefile"),
 )

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ecgfed_context.h"
 #include "ecgfed_counters.h"
 #include "ecgfed_net.h"
 #include "ecgfed_qrs.h"
@@ -42,7 +43,8 @@ typedef struct {
     int32_t padded;        /* 1 if the window extends past an end of the recording, or into a gap */
     int32_t unclassified;  /* 0 if the beat has a class, otherwise ECGFED_NO_LOGITS or ECGFED_NO_SIGNAL */
     float window_mv[ECGFED_WINDOW];
-    float rr_s[ECGFED_RR];      /* previous, next, median of the last ten (seconds), previous / median */
+    float rr_s[ECGFED_RR];      /* RR features: of version 1 previous, next, median of the last ten (seconds),
+                                 * previous / median */
     float probabilities[ECGFED_MAX_CLASSES];
 } ecgfed_beat;
 
@@ -70,8 +72,13 @@ typedef struct {
     int32_t low_uv, high_uv;   /* a sample at or beyond them is saturated */
     ecgfed_beat pending[2];    /* the beat that waits for the next R peak, and that next beat */
     int32_t beats;             /* 0, 1, or 2 for two and more */
+#if ECGFED_RR_VERSION == 4
+    ecgfed_context context;
+    int64_t lost_until;        /* where the stretch began, after the last gap that may hide a beat */
+#else
     float interval[ECGFED_RR_HISTORY];
     int32_t intervals;
+#endif
     ecgfed_on_beat on_beat;
     void *user;
     ecgfed_inference inference;

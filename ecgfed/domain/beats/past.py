@@ -2,7 +2,7 @@
 
 The references of version 2 (``patient_beat``) look 104 beats ahead and need 115 kB of memory. Here they are made of the
 beats before a beat alone: quantiles of the last ``INTERVALS`` intervals, and mean shapes in which every further beat
-counts ``KEPT`` times as much as the one after it, so that sums are all that has to be stored (some 3 kB). Until there
+counts ``KEPT`` times as much as the one after it, so that sums are all that has to be stored (2.6 kB in C). Until there
 are enough beats after sinus intervals, all beats after long intervals are the reference. An interval of more than
 ``LONGEST_S`` is void, so the one after a beat is known, or void, two seconds after its R peak. Names, units, limits and
 masks are those of version 2. docs/decisions/0124 has the measurements.

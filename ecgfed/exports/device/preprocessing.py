@@ -132,7 +132,11 @@ def _rr(version: int) -> dict[str, Any]:
     }
 
 
-_BLOCKS: dict[str, float] = {"block_beats": patient_beat.BLOCK, "blocks_back": patient_beat.BACK, "blocks_ahead": patient_beat.AHEAD}
+_BLOCKS: dict[str, float] = {
+    "block_beats": patient_beat.BLOCK,
+    "blocks_back": patient_beat.BACK,
+    "blocks_ahead": patient_beat.AHEAD,
+}
 _PAST: dict[str, float] = {"intervals": past.INTERVALS, "kept_share": past.KEPT}
 _IN_CONTEXT = {
     "fewest": patient_beat.FEWEST,

@@ -1,6 +1,6 @@
 /* ecgfed: samples of one ECG lead in, beats with their class out. Research use only, not for diagnosis.
  *
- *     static ecgfed_state state;                 // 36 kB, owned by the caller; nothing is allocated
+ *     static ecgfed_state state;                 // 36 to 40 kB, owned by the caller; nothing is allocated
  *     ecgfed_init(&state, on_beat, NULL);
  *     ecgfed_push(&state, samples_mv, count);    // as they arrive, in chunks of any size, NAN if missing
  *     ecgfed_finish(&state);                     // at the end of a recording

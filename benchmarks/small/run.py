@@ -190,7 +190,7 @@ if __name__ == "__main__":
         common.option("--work", type=Path, required=True, help="folder for what is made, and not made again"),
         common.option("--results", type=Path, default=Path(__file__).with_name("results.json")),
         common.option("--part", help="make this part alone: version and fold, as 4-0"),
-        common.option("--rounds", type=int, default=600),
+        common.option("--rounds", type=int, default=200),
         common.option("--folds", type=int, default=3),
         common.option("--width", type=float, default=0.5),
         common.option("--window-share", type=float, default=0.3),

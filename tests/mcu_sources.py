@@ -25,7 +25,7 @@ STRICT = (
 )
 SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 SOURCES = (
-    *("ecgfed.c", "ecgfed_counters.c", "ecgfed_signal.c"),
+    *("ecgfed.c", "ecgfed_context.c", "ecgfed_counters.c", "ecgfed_signal.c"),
     *("ecgfed_early.c", "ecgfed_qrs.c", "ecgfed_qrs_net.c", "ecgfed_net.c", "ecgfed_rate.c"),
 )
 #: Those of the monitor, which a firmware may leave out.
@@ -131,10 +131,9 @@ def run_c(
     *lines, classes, _ = done.stdout.splitlines()
     names = tuple(classes.split(" ")[1:])
     count = len(names)
-    columns = 7 + (count + 4 + 256 if full else 0)
-    rows = np.array([line.split() for line in lines], np.float64).reshape(len(lines), columns)
+    rows = np.array([line.split() for line in lines], np.float64).reshape(len(lines), -1 if lines else 7)
     flags = rows[:, 3:6] != 0
-    parts = np.split(rows[:, 7:], [count, count + 4], axis=1) if full else [np.empty((len(rows), 0))] * 3
+    parts = np.split(rows[:, 7:], [count, rows.shape[1] - 7 - 256], axis=1) if full else [np.empty((len(rows), 0))] * 3
     whole = rows[:, [0, 1, 6]].astype(np.int64)
     return Beats(whole[:, 0], whole[:, 1], rows[:, 2], *flags.T, whole[:, 2], *parts, names, done.stdout)
 

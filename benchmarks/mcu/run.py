@@ -2,10 +2,10 @@
 
 ``python benchmarks/mcu/run.py --source MITDB --run RUN --work DIR``
 
-RUN is a run whose net takes RR features of version 1 or none. The global model's C sources read every record that has
-its lead, and a patient's own sources the patient's record, beat by beat beside the int8 graphs of the same run's bundle
-(and the float ones). Flash is what ``size`` says of the objects, stack is what was overwritten in QEMU, instructions
-are QEMU's (``-icount``): not cycles, which depend on the chip's memory. Needs gcc, gcc-arm-none-eabi and
+RUN is a run whose net takes RR features of version 1 or 4, or none. The global model's C sources read every record that
+has its lead, and a patient's own sources the patient's record, beat by beat beside the int8 graphs of the same run's
+bundle (and the float ones). Flash is what ``size`` says of the objects, stack is what was overwritten in QEMU,
+instructions are QEMU's (``-icount``): not cycles, which depend on the chip's memory. Needs gcc, gcc-arm-none-eabi and
 qemu-system-arm (``make mcu``); it starts them and the program they make.
 """
 
@@ -32,7 +32,7 @@ from ecgfed.exports.device.predictions import Predictions
 from ecgfed.tasks.export_mcu import McuExport, export_mcu
 
 SOURCES = (
-    *("ecgfed.c", "ecgfed_counters.c", "ecgfed_signal.c"),
+    *("ecgfed.c", "ecgfed_context.c", "ecgfed_counters.c", "ecgfed_signal.c"),
     *("ecgfed_early.c", "ecgfed_qrs.c", "ecgfed_qrs_net.c", "ecgfed_net.c", "ecgfed_rate.c"),
 )
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off")
@@ -86,7 +86,7 @@ def compared(bundle: Bundle, patient: str | None, folder: Path, record: Path, wo
     result: dict[str, Any] = {"record": record.name, "model": patient or "global", "beats": len(peaks)}
     result |= {"same_peaks": same, "cpu_s_in_c": round(elapsed, 3)}
     if same:
-        windows = windows_around(signal_mv, FS_HZ, peaks, rr_version=1)
+        windows = windows_around(signal_mv, FS_HZ, peaks, rr_version=bundle.rr_version or 1)
         int8 = bundle.classifier(patient, int8=True).classify(windows)
         float32 = bundle.classifier(patient).classify(windows)
         label = found[:, 1].astype(np.int64)
@@ -190,6 +190,6 @@ def main(given: argparse.Namespace) -> None:
 if __name__ == "__main__":
     common.benchmark(
         main,
-        common.option("--run", type=Path, required=True, help="a run with RR features of version 1, or none"),
+        common.option("--run", type=Path, required=True, help="a run with RR features of version 1 or 4, or none"),
         common.option("--patients", default="208,119,207,232", help="patients whose own models are compared too"),
     )

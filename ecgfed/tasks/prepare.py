@@ -53,7 +53,8 @@ class PrepareConfig(RecordingOptions):
     )
     rr_version: int = option(
         RR_DEFAULT,
-        "RR features: 3 (with the strip around the beat), 2 (know gaps and the patient) or 1 (one beat late).",
+        "RR features: 4 (for devices, one beat late), 3 (with the strip around the beat), 2 (know gaps and the "
+        "patient) or 1 (one beat late).",
     )
     holdout: Sequence[str] = option((), "Ids of clients to exclude from training; as an option separated by commas.")
     seed: int = option(0, "Seed of the split.", Range(0, 2**63 - 1))

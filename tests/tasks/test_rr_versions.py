@@ -1,4 +1,4 @@
-"""Both versions of the RR features, from the recording to what a bundle says, and what is refused."""
+"""All versions of the RR features, from the recording to what a bundle says, and what is refused."""
 
 import json
 import shutil
@@ -116,14 +116,14 @@ def test_a_net_of_another_version_is_refused(made: tuple[int, Path], tmp_path: P
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("version", [0, 4, True, "2"])
+@pytest.mark.parametrize("version", [0, 5, True, "2"])
 def test_unknown_versions_are_refused(version: object, records: Path, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="rr_version: "):
         prepare_folder(records, tmp_path / "c", rr_version=version)  # type: ignore[arg-type]
     assert not (tmp_path / "c").exists()
 
 
-@pytest.mark.parametrize("said", [4, "1", True, None])
+@pytest.mark.parametrize("said", [5, "1", True, None])
 def test_a_cohort_of_an_unknown_version_is_refused(said: object, cohort_path: Path, tmp_path: Path) -> None:
     shutil.copytree(cohort_path, tmp_path / "c")
     document = tmp_path / "c" / "cohort.json"

@@ -15,6 +15,7 @@ from ecgfed.core.methods.base import Batch
 from ecgfed.core.nets.context_net import AFTER, BEFORE, BESIDE, CONTEXT, DIFFERENCE, SIZE_MV, STRIP
 from ecgfed.core.nets.net import RR_COUNT
 from ecgfed.core.nets.resnet1d import CONTEXT_SCALE, RR_SCALE, SHAPE_STEP
+from ecgfed.domain.beats import past
 
 #: Standard deviation of the logarithm of the gain, and probability of the other polarity.
 GAIN, INVERTED = 0.2, 0.1
@@ -25,24 +26,34 @@ NOISE = 0.05
 SHIFT = 2
 #: Standard deviation of what is added to RR features, in the units that the net scales them to.
 JITTER = 0.15
+#: Share of beats whose interval to the next one is void in training, and the features that follow from it.
+NEXT_VOID = 0.2
+_OF_NEXT = np.array([name.startswith("next_over_") for name in past.FEATURES])
+_VOID_NEXT = past.FEATURES.index("void_next")
 #: Pixels that an image is shifted by at most.
 CROP = 4
 Pixel = TypeVar("Pixel", bound=np.generic)
 
 
-def augment(batch: Batch, random: np.random.Generator) -> Batch:
+def augment(batch: Batch, random: np.random.Generator, rr_version: int = 1) -> Batch:
     """Return a batch with its examples, and their RR features, varied; the argument is unchanged.
 
     Args:
         batch: windows (B, 1, 256) float32 in mV, with RR features of any version or without, or images
             (B, 3, 32, 32) uint8.
         random: decides everything.
+        rr_version: of the RR features. Of version 4 the interval after a beat is void in ``NEXT_VOID`` of the beats, as
+            it is for a device that answers before the next beat.
     """
     inputs = batch.inputs
     if inputs.examples.dtype == torch.uint8:
         images = torch.from_numpy(CropAndFlip(CROP)(inputs.examples.numpy(), random))
         return replace(batch, inputs=replace(inputs, examples=images))
     window_mv, rr = _vary_beats(inputs.examples.numpy(), None if inputs.rr is None else inputs.rr.numpy(), random)
+    if rr is not None and rr_version == 4:
+        is_void = random.random(len(rr)) < NEXT_VOID
+        rr[is_void[:, None] & _OF_NEXT] = 0.0
+        rr[is_void, _VOID_NEXT] = 1.0
     varied = replace(inputs, examples=torch.from_numpy(window_mv), rr=None if rr is None else torch.from_numpy(rr))
     return replace(batch, inputs=varied)
 

@@ -64,6 +64,7 @@ class TrainingData:
         most_per_class: examples of each class that an epoch of a client draws at most; None draws all. Beats without a
             label are a class of their own.
         augmentation: a user's function that varies training batches; None for none.
+        rr_version: of the RR features.
     """
 
     clients: NDArray[np.int64]
@@ -78,6 +79,7 @@ class TrainingData:
     excluded: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
     most_per_class: int | None = None
     augmentation: Augmentation | None = None
+    rr_version: int = 1
 
     @property
     def train_examples(self) -> NDArray[np.int64]:
@@ -208,6 +210,7 @@ def training_data(
         times=_times(cohort),
         excluded={index: cohort.excluded_classes[index] for index in groups if index in rows},
         most_per_class=most_per_class,
+        rr_version=cohort.rr_version if rr else 1,
     )
 
 
@@ -276,7 +279,7 @@ def local_batches(
         for rows in group:
             batch = replace(data.batch(rows), counts=counts, excluded=excluded)
             if plan.augment:  # the place in the client's stream decides, so that a resumed run draws the same
-                batch = augment(batch, np.random.default_rng([plan.seed, 4, client, beats_used]))
+                batch = augment(batch, np.random.default_rng([plan.seed, 4, client, beats_used]), data.rr_version)
             if data.augmentation is not None:
                 batch = augmented(batch, data.augmentation, np.random.default_rng([plan.seed, 5, client, beats_used]))
             batches.append(batch)

@@ -22,7 +22,7 @@ MAX_CLASSES = 10_000
 #: Numbers of an example, and its axes, at most.
 MAX_SIZE, MAX_AXES = 2**32, 8
 #: version of the RR features (``ecgfed.domain.beats.rr``, which a net does not know) -> how many there are
-RR_COUNT = {1: 4, 2: 16, 3: 241}
+RR_COUNT = {1: 4, 2: 16, 3: 241, 4: 16}
 #: architecture -> default normalisation, if not ``group``; the papers' ConvNets have none
 DEFAULT_NORM = {"convnet3": "none", "convnet2": "none"}
 
@@ -63,8 +63,8 @@ class NetSpec:
         rr: whether RR features are a second input; ECG only.
         width: scales all channels (to a multiple of 8).
         rr_version: of the RR features, a key of ``RR_COUNT``.
-        window_share: how much the window counts beside RR features of version 2, above 0 to 1. A tenth serves patients
-            who took no part better, 1 those who did (docs/decisions/0035).
+        window_share: how much the window counts beside RR features of version 2 or later, above 0 to 1. A tenth serves
+            patients who took no part better, 1 those who did (docs/decisions/0035).
         module: of somebody's own module what it takes; else None.
     """
 
@@ -97,8 +97,8 @@ class NetSpec:
             raise OptionError("net", "context without RR features of version 3", expected, code="conflict")
         share = self.window_share
         if share != 1 and not (self.rr and self.rr_version >= 2):
-            value = f"{share:g} for a net without RR features of version 2 or 3"
-            expected = f"a cohort of {param('rr_version')} 2 or 3, and a net with them"
+            value = f"{share:g} for a net without RR features of version 2 or later"
+            expected = f"a cohort of {param('rr_version')} 2 or later, and a net with them"
             raise OptionError("window_share", value, expected, "leave it out", code="conflict")
         if self.rr and self.modality != "ecg":
             value = f"given for {self.architecture}, a net for images"

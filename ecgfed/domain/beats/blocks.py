@@ -2,7 +2,8 @@
 
 A window depends on the samples within a few seconds of it, apart from two things: a gap is bridged towards the next
 valid sample, which is read for itself, and RR features look at the beats around: of version 1 at R peaks, which are all
-known, of later versions at windows too, so they come through ``ContextStream`` and beats are given some minutes late.
+known, of later versions at windows too, so they come through ``ContextStream``, and with some versions beats are given
+some minutes late.
 The filter's convolution begins its blocks where it would in the whole signal (``filters.convolved``), and the resampled
 signal where one of its samples falls upon one of the recorder's.
 """

@@ -68,17 +68,28 @@ FEATURES = (
 
 def values(beats: Beats, typical_beat: TypicalBeat | None = None) -> NDArray[np.float32]:
     """Features of beats in a row; those within ``HISTORY`` and ``LOOK_AHEAD`` of a cut are not to be used."""
-    before = beats.before_s
     typical_beat = typical_beat or TypicalBeat(beats)
-    columns = {**_rhythm(before, typical_beat.typical, typical_beat.sinus), **typical_beat.against_reference()}
+    return features(beats.before_s, typical_beat.typical, typical_beat.sinus, typical_beat.against_reference())
+
+
+def features(before: Floats, typical: Floats, sinus: Floats, shapes: dict[str, Floats]) -> NDArray[np.float32]:
+    """Features of beats in a row from what they are compared with, (beats, features) float32.
+
+    Args:
+        before: (beats,) seconds before each beat, NaN where the interval is void.
+        typical: (beats,) seconds, the typical interval, NaN where there is none.
+        sinus: (beats,) seconds, the sinus interval, likewise.
+        shapes: comparison with the reference's shape (``Shapes.against``).
+    """
+    columns = {**_rhythm(before, typical, sinus), **shapes}
     regular = 1 / (1 + np.exp((columns.pop("change") - IRREGULAR) / IRREGULAR_WIDTH))
     like = _like(columns["qrs_unlike"])
-    early = np.minimum(log_ratio(before, typical_beat.sinus) + PREMATURE / LOG_UNIT, 0)
+    early = np.minimum(log_ratio(before, sinus) + PREMATURE / LOG_UNIT, 0)
     columns["premature"] = early * regular * like
     columns["premature_without_p"] = early * regular * like * columns["p_lost"]
     columns["premature_unlike"] = early * (1 - like)
-    features = np.stack([columns[name] for name in FEATURES], axis=1)
-    return np.clip(np.where(np.isfinite(features), features, 0.0), -LIMIT, LIMIT).astype(np.float32)
+    found = np.stack([columns[name] for name in FEATURES], axis=1)
+    return np.clip(np.where(np.isfinite(found), found, 0.0), -LIMIT, LIMIT).astype(np.float32)
 
 
 def _like(unlike: Floats) -> Floats:

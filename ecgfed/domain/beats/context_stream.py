@@ -1,4 +1,4 @@
-"""Features of beats in their context, of a recording that comes in pieces or as a whole: versions 2 and 3."""
+"""Features of beats in their context, of a recording that comes in pieces or as a whole: versions 2 to 4."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -6,9 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.domain.beats import context, strip
+from ecgfed.domain.beats import context, past, strip
+from ecgfed.domain.beats.past import PastStream
 from ecgfed.domain.beats.patient_beat import BLOCK, Beats, Floats
-from ecgfed.domain.beats.windows import BESIDE
+from ecgfed.domain.beats.windows import BESIDE, WINDOW_SAMPLES
 
 #: Beats that are put through at once, in blocks.
 _CHUNK = 1024
@@ -29,7 +30,7 @@ _VERSIONS = {
     3: _Version(strip.values, strip.FEATURES, strip.HISTORY, strip.LOOK_AHEAD, sum(BESIDE)),
 }
 #: version -> how many beats later the features of a beat are decided
-LOOK_AHEAD = {number: version.look_ahead for number, version in _VERSIONS.items()}
+LOOK_AHEAD = {number: version.look_ahead for number, version in _VERSIONS.items()} | {4: past.LOOK_AHEAD}
 
 
 def _beats(
@@ -52,10 +53,13 @@ class ContextStream:
     """Features of a recording that comes in pieces: the same bits as of the whole, ``LOOK_AHEAD`` beats late.
 
     Args:
-        version: of the RR features, 2 or 3.
+        version: of the RR features, 2 or later.
     """
 
     def __init__(self, version: int = 2) -> None:
+        self._past = PastStream() if version == 4 else None
+        if self._past is not None:
+            return
         self._version = _VERSIONS[version]
         self._held = _beats(np.empty(0), np.empty((0, 1, 256), np.float32), np.empty(0, bool), None, self._version)
         self._first, self._given = 0, 0  # numbers of the first beat held, and of the next whose features are due
@@ -81,12 +85,16 @@ class ContextStream:
         Raises:
             ValueError: ``beside_mv`` is of another shape than the version needs.
         """
+        if self._past is not None:
+            return self._past.push(before_s, window_mv, usable)
         self._held = self._held.then(_beats(before_s, window_mv, usable, beside_mv, self._version))
         ready = self._first + len(self._held.before_s) - self._version.look_ahead
         return self._give(ready // BLOCK * BLOCK)
 
     def finish(self) -> NDArray[np.float32]:
         """Return the features of the beats that are left; nothing follows the last."""
+        if self._past is not None:
+            return self._past.finish()
         return self._give(self._first + len(self._held.before_s))
 
     def _give(self, until: int) -> NDArray[np.float32]:
@@ -116,7 +124,7 @@ def context_features(
         interval_s: (beats + 1,) seconds before each beat and after the last, NaN where void (``intervals_s``).
         window_mv: (beats, 1, 256) millivolt, filtered, not normalised.
         usable: (beats,) bool, false where a window is padded or shows no signal.
-        version: of the RR features, 2 or 3.
+        version: of the RR features, 2 or later.
         beside_mv: (beats, 80) what lies beside the windows (``windows.cut_beside``); version 3 needs it.
 
     Returns:
@@ -144,13 +152,17 @@ def provisional_features(
         before_s: (beats + 1,) seconds before each beat and before the R peak that follows, NaN where void or unknown.
         window_mv: (beats, 1, 256) millivolt, filtered, not normalised.
         usable: (beats,) bool, false where a window is padded or shows no signal.
-        version: of the RR features, 2 or 3.
+        version: of the RR features, 2 or later.
         beside_mv: (beats, 80) what lies beside the windows; version 3 needs it.
         last: how many of the last beats the features are wanted of, None for all.
 
     Returns:
         (beats, features) float32, or (last, features).
     """
+    first = 0 if last is None else len(window_mv) - last
+    if version == 4:
+        with_following = np.concatenate([window_mv, np.zeros((1, 1, WINDOW_SAMPLES), np.float32)])
+        return PastStream().push(before_s, with_following, np.append(usable, False))[first:]
     if not len(window_mv):
         return np.empty((0, len(_VERSIONS[version].names)), np.float32)
     beats = _beats(before_s[:-1], window_mv, usable, beside_mv, _VERSIONS[version])
@@ -160,5 +172,4 @@ def provisional_features(
         np.zeros(1, np.bool_),
         np.zeros_like(beats.beside_mv[:1]),
     )
-    first = 0 if last is None else len(window_mv) - last
     return _VERSIONS[version].values(beats.then(following), first)[first:-1]

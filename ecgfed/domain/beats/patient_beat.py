@@ -28,6 +28,10 @@ P_REGION, QRS = slice(10, 72), slice(75, 136)
 #: The duration of a QRS: from the first to the last steep slope between -139 and 194 ms, steep being so much of the
 #: steepest; slopes are means over 14 ms.
 QRS_AT_MOST, STEEP, SLOPE_SAMPLES = slice(50, 170), 0.15, 5
+#: ... and where they stand in what a reference is a mean of (``Shapes.rows``).
+QRS_COLUMNS = slice(0, QRS.stop - QRS.start)
+_P_COLUMNS = slice(QRS_COLUMNS.stop, QRS_COLUMNS.stop + P_REGION.stop - P_REGION.start)
+COLUMNS = _P_COLUMNS.stop + 3
 #: Least root mean square of a QRS in mV that has a shape.
 LEAST_MV = 0.02
 #: A beat has the patient's own shape that correlates with its draft by so much.
@@ -63,6 +67,49 @@ class Beats(NamedTuple):
         )
 
 
+class Shapes:
+    """Windows as shapes: each less its median, over the size of its QRS.
+
+    Attributes:
+        measured_mv: (beats,) root mean square of the QRS in mV.
+        size: (beats,) the same, ``LEAST_MV`` at least.
+        width: (beats,) samples, the duration of the QRS.
+        window: (beats, 256); no beat weighs more in a mean because it is large.
+        qrs: (beats, 61) the part of it that is the QRS.
+        p_region: (beats, 62) the P region, less its mean.
+    """
+
+    def __init__(self, window_mv: NDArray[np.float32]) -> None:
+        window = window_mv.astype(np.float64)
+        window -= _middle(window_mv)[:, None]
+        self.measured_mv = np.sqrt((window[:, QRS] ** 2).mean(axis=1))
+        self.size = np.maximum(self.measured_mv, LEAST_MV)
+        self.width = _duration(window[:, QRS_AT_MOST])
+        window /= self.size[:, None]
+        self.window = window
+        self.qrs, self.p_region = window[:, QRS], centred(window[:, P_REGION])
+        self.p_power = (self.p_region**2).sum(axis=1)
+
+    def rows(self) -> Floats:
+        """What a reference is the mean of, (beats, columns): QRS, P region, its power, logarithms of size and width."""
+        logs = np.log(np.stack([self.size, self.width], axis=1))
+        return np.concatenate([self.qrs, self.p_region, self.p_power[:, None], logs], axis=1)
+
+    def against(self, reference: Floats) -> dict[str, Floats]:
+        """Compare the shapes with a reference for each, a mean of ``rows``; NaN where there is none."""
+        qrs, p_region = reference[:, QRS_COLUMNS], reference[:, _P_COLUMNS]
+        p_power, size, width = reference[:, -3:].T
+        common = np.clip((p_region**2).sum(axis=1) / p_power, 0, 1)  # the share of the P regions' power in common
+        return {
+            "qrs_unlike": 2 * (1 - correlation(self.qrs, qrs)),
+            "qrs_apart": np.sqrt(((self.qrs - qrs) ** 2).mean(axis=1)),
+            "p_lost": common * (1 - correlation(self.p_region, p_region)),
+            "size": (np.log(self.size) - size) / (2 * LOG_UNIT),
+            "width": (np.log(self.width) - width) / (2 * LOG_UNIT),
+            "void_shape": np.isnan(size).astype(np.float64),
+        }
+
+
 class TypicalBeat:
     """The patient's own shape, and the intervals between its beats.
 
@@ -79,14 +126,9 @@ class TypicalBeat:
 
     def __init__(self, beats: Beats) -> None:
         self.before = before = beats.before_s
-        window = beats.window_mv.astype(np.float64)
-        window -= _middle(beats.window_mv)[:, None]
-        size = np.sqrt((window[:, QRS] ** 2).mean(axis=1))
-        usable, self.size = beats.usable & (size > LEAST_MV), np.maximum(size, LEAST_MV)
-        self.width = _duration(window[:, QRS_AT_MOST])
-        window /= self.size[:, None]  # no beat weighs more in a mean because it is large
-        self.window = window
-        self.qrs, self.p_region = window[:, QRS], centred(window[:, P_REGION])
+        self._shapes = shapes = Shapes(beats.window_mv)
+        self.size, self.window, self.qrs = shapes.size, shapes.window, shapes.qrs
+        usable = beats.usable & (shapes.measured_mv > LEAST_MV)
         (every,) = running_quantiles(before, (TYPICAL,))
         draft = running_mean(self.qrs, usable & (before >= every * AT_LEAST))
         is_similar = usable & (correlation(self.qrs, draft) > MIN_CORRELATION)
@@ -98,30 +140,7 @@ class TypicalBeat:
 
     def against_reference(self) -> dict[str, Floats]:
         """Shapes against the mean of the beats that follow a sinus interval; NaN where there is none."""
-        chosen = self.after_sinus
-        reference, p_reference = running_mean(self.qrs, chosen), running_mean(self.p_region, chosen)
-        common = common_share(p_reference, self.p_region, chosen)
-        features = {
-            "qrs_unlike": 2 * (1 - correlation(self.qrs, reference)),
-            "qrs_apart": np.sqrt(((self.qrs - reference) ** 2).mean(axis=1)),
-            "p_lost": common * (1 - correlation(self.p_region, p_reference)),
-            "void_shape": np.isnan(reference[:, 0]).astype(np.float64),
-        }
-        for kind, value in (("size", np.log(self.size)), ("width", np.log(self.width))):
-            features[kind] = (value - running_mean(value[:, None], chosen)[:, 0]) / (2 * LOG_UNIT)
-        return features
-
-
-def common_share(mean: Floats, values: Floats, chosen: NDArray[np.bool_]) -> Floats:
-    """Return which share of the power of the chosen rows is common to them, from 0 to 1; NaN where they are too few.
-
-    Args:
-        mean: their running mean.
-        values: (beats, samples).
-        chosen: (beats,) bool.
-    """
-    power = running_mean((values**2).sum(axis=1, keepdims=True), chosen)[:, 0]
-    return np.asarray(np.clip((mean**2).sum(axis=1) / power, 0, 1))
+        return self._shapes.against(running_mean(self._shapes.rows(), self.after_sinus))
 
 
 def _middle(window_mv: NDArray[np.float32]) -> Floats:

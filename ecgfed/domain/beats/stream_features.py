@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.domain.beats.context_stream import ContextStream, provisional_features
+from ecgfed.domain.beats.context_stream import LOOK_AHEAD, ContextStream, provisional_features
 from ecgfed.domain.beats.extract import Windows
 from ecgfed.domain.beats.patient_beat import BLOCK
 from ecgfed.domain.beats.rr import RR_NAMES
@@ -74,11 +74,12 @@ class RrVersion1:
 
 
 class RrInContext:
-    """RR features of version 2 or 3."""
+    """RR features of version 2 or later."""
 
     def __init__(self, version: int) -> None:
         self.version, self.features = version, len(RR_NAMES[version])
         self.stream = ContextStream(version)
+        self.together = min(BLOCK, LOOK_AHEAD[version])  # beats that are put through at once
         self.fresh: list[Beat] = []
         self.held: deque[Beat] = deque()
 
@@ -88,7 +89,7 @@ class RrInContext:
 
     def decided(self, *, ended: bool) -> tuple[list[Beat], NDArray[np.float32]]:
         """Return beats whose features nothing can change, and the features."""
-        if len(self.fresh) < BLOCK and not ended:
+        if len(self.fresh) < self.together and not ended:
             return [], np.empty((0, self.features), np.float32)
         some, self.fresh = self.fresh, []
         self.held.extend(some)

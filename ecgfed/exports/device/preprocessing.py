@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from ecgfed.domain.beats import context, intervals, patient_beat, strip, windows
+from ecgfed.domain.beats import context, intervals, past, patient_beat, strip, windows
 from ecgfed.domain.beats.context_stream import LOOK_AHEAD
 from ecgfed.domain.beats.rr import RR_NAMES
 from ecgfed.domain.signal import filters, fir, qrs, qrs_net, quality
@@ -116,43 +116,51 @@ def _rr(version: int) -> dict[str, Any]:
             "clip": None,
             "parameters": {"history_intervals": windows.RR_HISTORY},
         }
-    look = strip if version == 3 else context
+    if version == 4:
+        look: dict[str, Any] = {"history_beats": None, "look_ahead_beats": past.LOOK_AHEAD}
+        longest_s, references = past.LONGEST_S, _PAST
+    else:
+        of = strip if version == 3 else context
+        look = {"history_beats": of.HISTORY, "look_ahead_beats": of.LOOK_AHEAD}
+        longest_s, references = intervals.LONGEST_S, _BLOCKS
     return {
         **metadata,
-        "history_beats": look.HISTORY,
-        "look_ahead_beats": look.LOOK_AHEAD,
+        **look,
         "clip": [-context.LIMIT, context.LIMIT],
-        "void": {"hides_s": intervals.HIDES_S, "longest_s": intervals.LONGEST_S, "value": 0.0},
-        "parameters": {
-            "block_beats": patient_beat.BLOCK,
-            "blocks_back": patient_beat.BACK,
-            "blocks_ahead": patient_beat.AHEAD,
-            "fewest": patient_beat.FEWEST,
-            "typical_quantile": patient_beat.TYPICAL,
-            "sinus_quantile": patient_beat.SINUS,
-            "log_unit": patient_beat.LOG_UNIT,
-            "premature_from": context.PREMATURE,
-            "changes": context.CHANGES,
-            "change_quantile": context.CHANGE_SHARE,
-            "least_change": context.LEAST_CHANGE,
-            "irregular_at": context.IRREGULAR,
-            "irregular_width": context.IRREGULAR_WIDTH,
-            "p_region_samples": [patient_beat.P_REGION.start, patient_beat.P_REGION.stop],
-            "qrs_samples": [patient_beat.QRS.start, patient_beat.QRS.stop],
-            "duration_samples": [patient_beat.QRS_AT_MOST.start, patient_beat.QRS_AT_MOST.stop],
-            "steep_share": patient_beat.STEEP,
-            "slope_samples": patient_beat.SLOPE_SAMPLES,
-            "least_qrs_mv": patient_beat.LEAST_MV,
-            "own_shape_correlation": patient_beat.MIN_CORRELATION,
-            "like_from": context.LIKE_FROM,
-            "like_width": context.LIKE_WIDTH,
-            "least_power": patient_beat.LEAST_POWER,
-            "at_least_share": patient_beat.AT_LEAST,
-            **(_STRIP if version == 3 else {}),
-        },
+        "void": {"hides_s": intervals.HIDES_S, "longest_s": longest_s, "value": 0.0},
+        "parameters": {**references, **_IN_CONTEXT, **(_STRIP if version == 3 else {})},
     }
 
 
+_BLOCKS: dict[str, float] = {
+    "block_beats": patient_beat.BLOCK,
+    "blocks_back": patient_beat.BACK,
+    "blocks_ahead": patient_beat.AHEAD,
+}
+_PAST: dict[str, float] = {"intervals": past.INTERVALS, "kept_share": past.KEPT}
+_IN_CONTEXT = {
+    "fewest": patient_beat.FEWEST,
+    "typical_quantile": patient_beat.TYPICAL,
+    "sinus_quantile": patient_beat.SINUS,
+    "log_unit": patient_beat.LOG_UNIT,
+    "premature_from": context.PREMATURE,
+    "changes": context.CHANGES,
+    "change_quantile": context.CHANGE_SHARE,
+    "least_change": context.LEAST_CHANGE,
+    "irregular_at": context.IRREGULAR,
+    "irregular_width": context.IRREGULAR_WIDTH,
+    "p_region_samples": [patient_beat.P_REGION.start, patient_beat.P_REGION.stop],
+    "qrs_samples": [patient_beat.QRS.start, patient_beat.QRS.stop],
+    "duration_samples": [patient_beat.QRS_AT_MOST.start, patient_beat.QRS_AT_MOST.stop],
+    "steep_share": patient_beat.STEEP,
+    "slope_samples": patient_beat.SLOPE_SAMPLES,
+    "least_qrs_mv": patient_beat.LEAST_MV,
+    "own_shape_correlation": patient_beat.MIN_CORRELATION,
+    "like_from": context.LIKE_FROM,
+    "like_width": context.LIKE_WIDTH,
+    "least_power": patient_beat.LEAST_POWER,
+    "at_least_share": patient_beat.AT_LEAST,
+}
 _STRIP = {
     "strip_step_samples": windows.STRIP_STEP,
     "strip_before": windows.BESIDE[0],

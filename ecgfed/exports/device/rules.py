@@ -90,6 +90,10 @@ RR_RULE = {
         "docs/bundle-format.md, 'RR features, version 3', with the parameters below: the features of version 2; the "
         "lead around the window; its difference to the median of the beats around. What is void is 0."
     ),
+    4: (
+        "docs/bundle-format.md, 'RR features, version 4', with the parameters below: the features of version 2 with "
+        "references of the beats before a beat alone. What is void is 0 and its mask 1; all values are clipped to clip."
+    ),
 }
 _LOG = "1 (natural logarithm of a ratio, divided by log_unit)"
 RR: dict[int, dict[str, dict[str, str]]] = {
@@ -141,6 +145,6 @@ def rr_features(version: int, names: Sequence[str]) -> list[dict[str, str | int]
             count, unit, meaning = _GROUPS[name]
             described.append({"name": name, "count": count, "unit": unit, "is": meaning})
         else:
-            described.append({"name": name, **(RR[version] | RR[2] if version == 3 else RR[version])[name]})
+            described.append({"name": name, **(RR[1] if version == 1 else RR[2] | RR.get(version, {}))[name]})
         at += count
     return described

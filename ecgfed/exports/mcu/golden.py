@@ -56,11 +56,11 @@ def golden_signal_uv(fs_hz: float = FS_HZ) -> NDArray[np.int16]:
 
 
 def make_golden(classifier: Classifier) -> Golden:
-    """Run the recording through Python's pipeline: detector, windows, RR features of version 1, int8 graphs."""
+    """Run the recording through Python's pipeline: detector, windows, RR features, int8 graphs."""
     signal_uv = golden_signal_uv()
     signal_mv = signal_uv.astype(np.float64) / 1000
     peaks = detect_qrs(signal_mv, FS_HZ)
-    predictions = classifier.classify(windows_around(signal_mv, FS_HZ, peaks, rr_version=1))
+    predictions = classifier.classify(windows_around(signal_mv, FS_HZ, peaks, rr_version=classifier.rr or 1))
     ordered = np.sort(predictions.probability, axis=1)
     clear = ordered[:, -1] - ordered[:, -2] > MARGIN if ordered.shape[1] > 1 else np.ones(len(peaks), np.bool_)
     return Golden(signal_uv, peaks, np.where(clear, predictions.label, -1), ordered[:, -1].astype(np.float32))

@@ -19,6 +19,8 @@ from ecgfed.exports.mcu.c_text import c_array, c_comment, c_float, c_string
 #: Number of residual blocks, and the convolutions of each in execution order.
 BLOCKS = 2
 _CONVS = ("conv0", "conv1", "skip")
+#: Versions of the RR features that the C runtime computes.
+RR_VERSIONS = (1, 4)
 #: Limit of the C runtime: indices are int32, and buffers must fit a microcontroller.
 MAX_CLASSES = 64
 
@@ -69,7 +71,7 @@ class McuModel:
     """All parameters of one model.
 
     Attributes:
-        spec: the net's spec: an ECG net with GroupNorm, BatchNorm or none, without RR or with RR features of version 1.
+        spec: the net's spec: an ECG net with GroupNorm, BatchNorm or none; without RR features, or of version 1 or 4.
         layers: int8 layers by the net's parameter names.
         norms: weight and bias (channels,) float32 by name; BatchNorm is folded into a factor and a shift.
         classes: class names in order.
@@ -100,10 +102,12 @@ def check_spec(spec: NetSpec) -> None:
         raise BundleError(f"{param('target')} mcu", problem, "a net of this package, whose layers C sources have")
     if spec.modality != "ecg":
         raise BundleError(f"{param('target')} mcu", f"a net for images ({spec.architecture})", "a net for ECG")
-    if spec.rr and spec.rr_version != 1:
+    if spec.rr and spec.rr_version not in RR_VERSIONS:
         actual = f"RR features of version {spec.rr_version}, which look {LOOK_AHEAD[spec.rr_version]} beats ahead"
-        action = f"prepare the cohort with {param('rr_version')} 1, or train with {param('rr=False')}"
-        raise BundleError(f"{param('target')} mcu", actual, "RR features of version 1, or the window alone", action)
+        action = f"prepare the cohort with {param('rr_version')} 4 or 1, or train with {param('rr=False')}"
+        raise BundleError(
+            f"{param('target')} mcu", actual, "RR features of version 4 or 1, or the window alone", action
+        )
     if spec.classes > MAX_CLASSES:
         raise BundleError(f"{param('target')} mcu", f"{spec.classes} classes", f"{MAX_CLASSES} at most")
 
@@ -220,7 +224,8 @@ def layer_arrays_bytes(model: McuModel) -> int:
 def model_header(model: McuModel) -> str:
     """Return ``model.h``: sizes for every source, constants for the one that defines ``ECGFED_MODEL_DATA``."""
     metadata = "".join(f" *   {c_comment(name)}: {c_comment(value)}\n" for name, value in model.metadata.items())
-    sizes = {"ECGFED_MAX_CLASSES": len(model.classes), **buffers(model)}
+    version = model.spec.rr_version if model.spec.rr else RR_VERSIONS[0]
+    sizes = {"ECGFED_RR_VERSION": version, "ECGFED_MAX_CLASSES": len(model.classes), **buffers(model)}
     defines = "".join(f"#define {name} {value}\n" for name, value in sizes.items())
     return (
         "/* Written by ecgfed export --target mcu: the numbers of one model.\n"

@@ -22,6 +22,7 @@ SOURCES = (
     *("ecgfed_qrs_parts.h", "ecgfed_early.h", "ecgfed_early.c"),
     *("ecgfed_net.h", "ecgfed_net.c", "ecgfed_rate.h", "ecgfed_rate.c", "ecgfed_golden.h", "ecgfed_golden.c"),
     *("ecgfed_signal.h", "ecgfed_signal.c", "ecgfed_counters.h", "ecgfed_counters.c", "ecgfed_build.h"),
+    *("ecgfed_context.h", "ecgfed_context.c"),
     *("ecgfed_monitor.h", "ecgfed_monitor.c", "ecgfed_drift.h", "ecgfed_drift.c", "ecgfed_pacing.h", "ecgfed_pacing.c"),
     *("ecgfed_quality.h", "ecgfed_quality.c", "ecgfed_quality_blocks.h", "ecgfed_quality_blocks.c"),
     *("ecgfed_image.h", "ecgfed_image.c", "ecgfed_update.h", "ecgfed_update.c", "ecgfed_update_crypto.h"),

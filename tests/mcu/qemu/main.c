@@ -43,6 +43,14 @@ static int32_t measured(void)
     start_clock();
     ecgfed_net_out_of_distribution(&state.work.net, window);
     print_number("far_ticks", ticks());
+#if ECGFED_RR_VERSION == 4
+    for (int32_t i = 0; i < ECGFED_WINDOW; i++) {
+        window[i] = (float)(i * 37 % 101) / 100.0f; /* in no order */
+    }
+    start_clock();
+    ecgfed_context_beat(&state.context, window, 288, 1, state.work.net.second, rr);
+    print_number("features_ticks", ticks());
+#endif
     ecgfed_init(&state, no_beat, 0);
     ecgfed_set_inference(&state, nothing, 0);
     ten_seconds();

@@ -33,6 +33,9 @@ void ecgfed_init(ecgfed_state *state, ecgfed_on_beat beat, void *user)
 {
     (void)memset(state, 0, sizeof *state);
     ecgfed_flat_begin(&state->flat);
+#if ECGFED_RR_VERSION == 4
+    ecgfed_context_begin(&state->context);
+#endif
     state->on_beat = beat;
     state->user = user;
     state->low_uv = -LIMIT_UV;
@@ -116,18 +119,18 @@ static float filtered_at_end(const ecgfed_state *state, int32_t index)
     return sum;
 }
 
-/* Return whether the window around an R peak shows nothing of the heart. */
-static int32_t without_signal(const ecgfed_state *state, int64_t peak, const float *window_mv)
+/* Return what was stored around an R peak. */
+static ecgfed_surroundings around(const ecgfed_state *state, int64_t peak)
 {
-    ecgfed_surroundings around;
-    around.ring = state->ring;
-    around.count = state->ring_count;
-    around.peak = (int32_t)(peak - state->ring_start);
-    around.gap_before = state->begin > 0;
-    around.gap_after = state->waiting > ECGFED_BRIDGE;
-    around.low_uv = state->low_uv;
-    around.high_uv = state->high_uv;
-    return ecgfed_without_signal(&around, window_mv);
+    ecgfed_surroundings samples;
+    samples.ring = state->ring;
+    samples.count = state->ring_count;
+    samples.peak = (int32_t)(peak - state->ring_start);
+    samples.gap_before = state->begin > 0;
+    samples.gap_after = state->waiting > ECGFED_BRIDGE;
+    samples.low_uv = state->low_uv;
+    samples.high_uv = state->high_uv;
+    return samples;
 }
 
 /* Cut the window of a beat: 0 mV beyond the ends of the segment. */
@@ -146,21 +149,6 @@ static void cut_window(const ecgfed_state *state, int64_t peak, ecgfed_beat *bea
         }
         beat->window_mv[i] = mv;
     }
-}
-
-static float median_of_intervals(const ecgfed_state *state)
-{
-    float sorted[ECGFED_RR_HISTORY] = {0};
-    const int32_t count = state->intervals < ECGFED_RR_HISTORY ? state->intervals : ECGFED_RR_HISTORY;
-    for (int32_t i = 0; i < count; i++) {
-        const float value = state->interval[i];
-        int32_t j = i;
-        for (; j > 0 && sorted[j - 1] > value; j--) {
-            sorted[j] = sorted[j - 1];
-        }
-        sorted[j] = value;
-    }
-    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2.0f;
 }
 
 /* Leave a beat without class, for a reason. */
@@ -244,6 +232,55 @@ static void predict(ecgfed_state *state, ecgfed_beat *beat)
     state->on_beat(state->user, beat);
 }
 
+#if ECGFED_RR_VERSION == 4
+
+/* Return the samples from a beat to the next one, 0 where the interval is void. */
+static int32_t interval_between(const ecgfed_state *state, int64_t earlier, int64_t later,
+                                const ecgfed_surroundings *samples)
+{
+    const int64_t interval = later - earlier;
+    const int32_t is_void = interval > ECGFED_LONGEST_INTERVAL || earlier < state->lost_until ||
+                            ecgfed_hides_beat(samples, (int32_t)interval, ECGFED_HIDES);
+    return is_void ? 0 : (int32_t)interval;
+}
+
+/* Report the beat that waits, if any, which a beat follows; write the features of that beat. */
+static void follow(ecgfed_state *state, int64_t peak, ecgfed_beat *beat)
+{
+    const ecgfed_surroundings samples = around(state, peak);
+    int32_t interval = 0, usable;
+    if (state->beats) {
+        interval = interval_between(state, state->pending[0].sample, beat->sample, &samples);
+        ecgfed_context_next(&state->context, interval, state->pending[0].rr_s);
+        predict(state, state->pending);
+    }
+    usable = !beat->padded && !ecgfed_hides_signal(&samples);
+    ecgfed_context_beat(&state->context, beat->window_mv, interval, usable, state->work.net.second, beat->rr_s);
+}
+
+/* Report the last beat, which nothing follows. */
+static void complete_last(ecgfed_state *state)
+{
+    predict(state, state->pending);
+}
+
+#else
+
+static float median_of_intervals(const ecgfed_state *state)
+{
+    float sorted[ECGFED_RR_HISTORY] = {0};
+    const int32_t count = state->intervals < ECGFED_RR_HISTORY ? state->intervals : ECGFED_RR_HISTORY;
+    for (int32_t i = 0; i < count; i++) {
+        const float value = state->interval[i];
+        int32_t j = i;
+        for (; j > 0 && sorted[j - 1] > value; j--) {
+            sorted[j] = sorted[j - 1];
+        }
+        sorted[j] = value;
+    }
+    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2.0f;
+}
+
 /* Complete the pending beat with the next interval, or with the previous one if no beat follows. */
 static void complete(ecgfed_state *state, float next_s, int32_t followed)
 {
@@ -257,18 +294,10 @@ static void complete(ecgfed_state *state, float next_s, int32_t followed)
     predict(state, beat);
 }
 
-/* Called by the detector: cut the window while its samples are stored, and complete the previous beat. */
-static void on_peak(void *user, int64_t peak)
+/* Report the beat that waits, if any, which a beat follows; write the features of that beat. */
+static void follow(ecgfed_state *state, int64_t peak, ecgfed_beat *beat)
 {
-    ecgfed_state *state = user;
-    ecgfed_beat *beat = state->pending + (state->beats ? 1 : 0);
-    (void)memset(beat, 0, sizeof *beat);
-    peak += state->detected_from;
-    beat->sample = state->begin + peak;
-    beat->beat = state->early ? ecgfed_early_decide(state->early, beat->sample, state->sample_count) : state->next_beat;
-    state->next_beat++;
-    cut_window(state, peak, beat);
-    beat->unclassified = without_signal(state, peak, beat->window_mv) ? ECGFED_NO_SIGNAL : 0;
+    (void)peak;
     if (state->beats) {
         const float interval = (float)(beat->sample - state->pending[0].sample) / (float)ECGFED_FS_HZ;
         complete(state, interval, 1);
@@ -276,6 +305,33 @@ static void on_peak(void *user, int64_t peak)
         state->intervals = state->intervals == 2 * ECGFED_RR_HISTORY - 1 ? ECGFED_RR_HISTORY : state->intervals + 1;
         beat->rr_s[0] = interval;
         beat->rr_s[2] = median_of_intervals(state);
+    }
+}
+
+/* Report the last beat, which nothing follows. */
+static void complete_last(ecgfed_state *state)
+{
+    complete(state, 0.0f, 0);
+}
+
+#endif
+
+/* Called by the detector: cut the window while its samples are stored, and complete the previous beat. */
+static void on_peak(void *user, int64_t peak)
+{
+    ecgfed_state *state = user;
+    ecgfed_beat *beat = state->pending + (state->beats ? 1 : 0);
+    ecgfed_surroundings samples;
+    (void)memset(beat, 0, sizeof *beat);
+    peak += state->detected_from;
+    beat->sample = state->begin + peak;
+    beat->beat = state->early ? ecgfed_early_decide(state->early, beat->sample, state->sample_count) : state->next_beat;
+    state->next_beat++;
+    cut_window(state, peak, beat);
+    samples = around(state, peak);
+    beat->unclassified = ecgfed_without_signal(&samples, beat->window_mv) ? ECGFED_NO_SIGNAL : 0;
+    follow(state, peak, beat);
+    if (state->beats) {
         state->pending[0] = *beat;
     }
     state->beats = state->beats ? 2 : 1;
@@ -393,6 +449,11 @@ void ecgfed_push_uv(ecgfed_state *state, int32_t uv, int32_t missing)
     if (!state->in_stretch) {
         state->counters.stretches++;
         state->in_stretch = 1;
+#if ECGFED_RR_VERSION == 4
+        if (state->sample_count - state->begin - state->ring_start - state->ring_count >= ECGFED_HIDES) {
+            state->lost_until = state->sample_count;
+        }
+#endif
         state->begin = state->sample_count;
         state->ring_start = 0;
         state->ring_count = 0;
@@ -419,7 +480,7 @@ void ecgfed_finish(ecgfed_state *state)
 {
     end_stretch(state);
     if (state->beats) {
-        complete(state, 0.0f, 0);
+        complete_last(state);
         state->beats = 0;
     }
     if (state->early) {

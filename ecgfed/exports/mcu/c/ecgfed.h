@@ -1,6 +1,6 @@
 /* ecgfed: samples of one ECG lead in, beats with their class out. Research use only, not for diagnosis.
  *
- *     static ecgfed_state state;                 // 36 kB, owned by the caller; nothing is allocated
+ *     static ecgfed_state state;                 // 36 to 40 kB, owned by the caller; nothing is allocated
  *     ecgfed_init(&state, on_beat, NULL);
  *     ecgfed_push(&state, samples_mv, count);    // as they arrive, in chunks of any size, NAN if missing
  *     ecgfed_finish(&state);                     // at the end of a recording
@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ecgfed_context.h"
 #include "ecgfed_counters.h"
 #include "ecgfed_early.h"
 #include "ecgfed_net.h"
@@ -44,7 +45,8 @@ typedef struct {
     int32_t padded;        /* 1 if the window extends past an end of the recording, or into a gap */
     int32_t unclassified;  /* 0 if the beat has a class, otherwise ECGFED_NO_LOGITS or ECGFED_NO_SIGNAL */
     float window_mv[ECGFED_WINDOW];
-    float rr_s[ECGFED_RR];      /* previous, next, median of the last ten (seconds), previous / median */
+    float rr_s[ECGFED_RR];      /* RR features: of version 1 previous, next, median of the last ten (seconds),
+                                 * previous / median */
     float probabilities[ECGFED_MAX_CLASSES];
 } ecgfed_beat;
 
@@ -72,8 +74,13 @@ typedef struct {
     int32_t low_uv, high_uv;   /* a sample at or beyond them is saturated */
     ecgfed_beat pending[2];    /* the beat that waits for the next R peak, and that next beat */
     int32_t beats;             /* 0, 1, or 2 for two and more */
+#if ECGFED_RR_VERSION == 4
+    ecgfed_context context;
+    int64_t lost_until;        /* where the stretch began, after the last gap that may hide a beat */
+#else
     float interval[ECGFED_RR_HISTORY];
     int32_t intervals;
+#endif
     ecgfed_on_beat on_beat;
     void *user;
     ecgfed_inference inference;

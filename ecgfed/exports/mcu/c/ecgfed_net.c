@@ -12,7 +12,9 @@
 
 #define WINDOW_VARIANCE_FLOOR 1e-4f
 #define NORM_EPS 1e-5f
+#if ECGFED_RR_VERSION != 4
 #define RR_LIMIT 5.0f
+#endif
 #define ECGFED_SHAPE_STEPS 64 /* of four samples each */
 
 /* Quantize a value for a layer; halves round to even, as rintf does. */
@@ -209,11 +211,17 @@ static int32_t residual(const ecgfed_residual *block, ecgfed_net_work *work, int
 static void add_rr(const ecgfed_layer *rr, ecgfed_net_work *work, const float *rr_s, float *features,
                    float *rr_features)
 {
-    static const float centre[ECGFED_RR] = {0.8f, 0.8f, 0.8f, 1.0f};
     float scaled[ECGFED_RR];
     for (int32_t i = 0; i < ECGFED_RR; i++) {
+#if ECGFED_RR_VERSION == 4
+        static const float scale[ECGFED_RR] = {1.0f, 1.0f, 1.0f, 1.0f, 2.0f, 3.0f, 1.7f, 1.3f,
+                                               3.0f, 3.0f, 5.5f, 1.3f, 2.0f, 2.0f, 2.0f, 5.0f};
+        scaled[i] = rr_s[i] * scale[i];
+#else
+        static const float centre[ECGFED_RR] = {0.8f, 0.8f, 0.8f, 1.0f};
         const float value = (rr_s[i] - centre[i]) / 0.3f;
         scaled[i] = value > RR_LIMIT ? RR_LIMIT : value < -RR_LIMIT ? -RR_LIMIT : value;
+#endif
     }
     linear(rr, scaled, work->bytes, rr_features);
     for (int32_t c = 0; c < rr->out; c++) {

@@ -15,7 +15,11 @@ extern "C" {
 
 #define ECGFED_WINDOW 256
 #define ECGFED_R_INDEX 100
+#if ECGFED_RR_VERSION == 4 /* of the RR features */
+#define ECGFED_RR 16
+#else
 #define ECGFED_RR 4
+#endif
 #define ECGFED_GROUPS 8
 
 /* A convolution over time, or a linear layer (one step, kernel 1); weights are [out][kernel][in]. */

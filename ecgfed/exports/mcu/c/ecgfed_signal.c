@@ -122,18 +122,42 @@ static int32_t is_still(const float *window_mv)
     return high - low <= STILL_MV;
 }
 
-int32_t ecgfed_without_signal(const ecgfed_surroundings *around, const float *window_mv)
+/* Mark all samples of the window that show nothing; return 1 if the lead stays saturated for long, near the R peak. */
+static int32_t mark_all(const ecgfed_surroundings *around, lost_samples *window)
 {
     const int32_t before = around->peak - ECGFED_R_INDEX - FLAT_SAMPLES + 1;
     const int32_t after = around->peak - ECGFED_R_INDEX + ECGFED_WINDOW + FLAT_SAMPLES - 1;
     const int32_t first = before < 0 ? 0 : before, stop = after < around->count ? after : around->count;
+    int32_t long_rail;
+    (void)memset(window, 0, sizeof *window);
+    mark_missing(around, window);
+    long_rail = mark_saturated(around, first, stop, window);
+    mark_flat(around, first, stop, window);
+    return long_rail;
+}
+
+int32_t ecgfed_without_signal(const ecgfed_surroundings *around, const float *window_mv)
+{
     const int32_t qrs = ECGFED_R_INDEX - QRS_BEFORE, qrs_stop = ECGFED_R_INDEX + QRS_AFTER;
     lost_samples window;
-    int32_t long_rail;
-    (void)memset(&window, 0, sizeof window);
-    mark_missing(around, &window);
-    long_rail = mark_saturated(around, first, stop, &window);
-    mark_flat(around, first, stop, &window);
+    const int32_t long_rail = mark_all(around, &window);
     return long_rail || is_still(window_mv) || 2 * lost_between(&window, 0, ECGFED_WINDOW) >= ECGFED_WINDOW ||
            2 * lost_between(&window, qrs, qrs_stop) >= qrs_stop - qrs;
+}
+
+int32_t ecgfed_hides_signal(const ecgfed_surroundings *around)
+{
+    lost_samples window;
+    (void)mark_all(around, &window);
+    return lost_between(&window, 0, ECGFED_WINDOW) > 0;
+}
+
+int32_t ecgfed_hides_beat(const ecgfed_surroundings *around, int32_t interval, int32_t least)
+{
+    int32_t run = 0, longest = 0;
+    for (int32_t i = around->peak > interval ? around->peak - interval : 0; i < around->peak; i++) {
+        run = around->ring[i] % 2 != 0 || is_saturated(around, i) ? run + 1 : 0;
+        longest = run > longest ? run : longest;
+    }
+    return longest >= least;
 }

@@ -22,6 +22,12 @@ typedef struct {
  * or of the QRS, was missing, saturated or flat; or the lead was saturated for 0.3 s within 0.1 s of the R peak. */
 int32_t ecgfed_without_signal(const ecgfed_surroundings *around, const float *window_mv);
 
+/* Return 1 if some sample of the window was missing, saturated or flat, so that it makes no reference. */
+int32_t ecgfed_hides_signal(const ecgfed_surroundings *around);
+
+/* Return 1 if `least` samples or more in a row were missing or saturated in the `interval` samples before the R peak. */
+int32_t ecgfed_hides_beat(const ecgfed_surroundings *around, int32_t interval, int32_t least);
+
 #ifdef __cplusplus
 }
 #endif

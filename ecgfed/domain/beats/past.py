@@ -5,7 +5,7 @@ beats before a beat alone: quantiles of the last ``INTERVALS`` intervals, and me
 counts ``KEPT`` times as much as the one after it, so that sums are all that has to be stored (2.6 kB in C). Until there
 are enough beats after sinus intervals, all beats after long intervals are the reference. An interval of more than
 ``LONGEST_S`` is void, so the one after a beat is known, or void, two seconds after its R peak. Names, units, limits and
-masks are those of version 2. docs/decisions/0124 has the measurements.
+masks are those of version 2. docs/decisions/0125 has the measurements.
 """
 
 import numpy as np

@@ -3,7 +3,7 @@
 Version 1 has the four numbers of ``ecgfed.domain.beats.windows.rr_features``, one beat late; version 2 those of
 ``ecgfed.domain.beats.context``, which know gaps and the patient and come up to 104 beats late (docs/decisions/0034);
 version 3 has those of ``ecgfed.domain.beats.strip`` beside them, as late (docs/decisions/0089). Version 4 has version
-2's from past beats alone (``ecgfed.domain.beats.past``), one beat late (docs/decisions/0124). A cohort says its
+2's from past beats alone (``ecgfed.domain.beats.past``), one beat late (docs/decisions/0125). A cohort says its
 version, a net is made for it, and a device computes what its bundle says.
 """
 

@@ -2,7 +2,10 @@
 
 import importlib.metadata
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -180,3 +183,32 @@ def test_local_models_are_not_trained_by_another_loss_of_the_same_name(cohort_pa
     assert ecgfed.evaluate(first, split="valid").results[0]["local_models"] is None
     ecgfed.train(cohort_path, tmp_path / "third", settings={"risk": scaled(1.0)}, **SHORT)
     assert ecgfed.evaluate(first, split="valid").results[0]["local_models"] == alone
+
+
+DIGEST = """
+from ecgfed.core.methods.own_losses import loss_sha256, with_loss
+def scaled(by):
+    def loss(logits, label, counts):
+        chosen = [by * value for value in logits if value in {"a", "b"}]
+        return (lambda: chosen)()
+    return loss
+names = [with_loss({"risk": scaled(by)})["risk"] for by in (2, 3)]
+print(loss_sha256(names[1]), loss_sha256(with_loss({"risk": scaled(2)})["risk"]))
+"""
+
+
+def test_a_function_has_one_digest_in_every_process() -> None:
+    """Its inner functions and sets are not known by their addresses or order; enclosed values count."""
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", DIGEST],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(printed) == 1
+    tripled, doubled = printed.pop().split()
+    assert tripled != doubled

@@ -8,6 +8,8 @@ refuses until the user has passed the loss again. An installed package offers lo
 from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import sha256
+from sys import implementation
+from types import CodeType, FunctionType
 from typing import Any
 
 from torch import Tensor
@@ -18,6 +20,7 @@ from ecgfed.base.plugins import entries, load_code, load_entry, names_code
 ENTRY_POINTS = "ecgfed.losses"
 #: Key of the SHA-256 of the loss's file in ``run.json``.
 LOSS_PIN = "loss_sha256"
+_PYTHON = implementation.cache_tag or implementation.name
 #: The setting, in messages.
 _WHERE = f"{param('settings')} risk"
 #: Logits (B, classes), labels (B,) int64 and the client's training beats of each class (classes,) int64 -> losses (B,).
@@ -56,19 +59,35 @@ def with_loss(settings: Mapping[str, Any], pinned: str | None = None) -> dict[st
 
 
 def _digest_of_code(function: Any) -> str:
-    """Return a SHA-256 of what a function computes with, "" if it is none of Python's: two may have the same name."""
-    if isinstance(function, partial):
-        inner = _digest_of_code(function.func)
-        return inner and sha256(repr((inner, function.args, function.keywords)).encode()).hexdigest()
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return ""
-    try:
-        enclosed = [cell.cell_contents for cell in function.__closure__ or ()]
-    except ValueError:  # a name that is bound later
-        return ""
-    parts = (code.co_code, code.co_names, code.co_consts, function.__defaults__, function.__kwdefaults__, enclosed)
-    return sha256(repr(parts).encode()).hexdigest()
+    """Return a digest of what a function computes with, which another function of the same name does not have.
+
+    It is the same in every process of one version of Python, whose name it begins with. "" if the function is none of
+    Python's, or encloses objects of which nothing is known.
+    """
+    parts = _plain(function)
+    return f"{_PYTHON}:{sha256(repr(parts).encode()).hexdigest()}" if parts is not None else ""
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as numbers, texts and tuples, whose ``repr`` holds no address; None if that is not possible."""
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        return (value,)
+    if isinstance(value, CodeType):
+        return _plain((value.co_code, value.co_names, value.co_consts))
+    if isinstance(value, FunctionType):
+        try:
+            enclosed = [cell.cell_contents for cell in value.__closure__ or ()]
+        except ValueError:  # a name that is bound later
+            return None
+        return _plain((value.__code__, value.__defaults__, value.__kwdefaults__, enclosed))
+    if isinstance(value, partial):
+        return _plain((value.func, value.args, value.keywords))
+    if isinstance(value, dict):
+        value = tuple(sorted(value.items(), key=repr))
+    if not isinstance(value, tuple | list | frozenset):
+        return None
+    parts = tuple(_plain(part) for part in (sorted(value, key=repr) if isinstance(value, frozenset) else value))
+    return None if None in parts else parts
 
 
 def loss_sha256(name: str) -> str:
@@ -78,7 +97,11 @@ def loss_sha256(name: str) -> str:
 
 def is_loaded(name: str, pinned: str | None) -> bool:
     """Return whether a loss can be used: it is one of ours, or the very file was loaded in this process."""
-    return not names_code(name) or (name in _loaded and pinned in (None, _loaded[name][1])) or name in _installed()
+    if not names_code(name) or name in _installed():
+        return True
+    if pinned is not None and ":" in pinned and not pinned.startswith(f"{_PYTHON}:"):
+        pinned = None  # the code of a function, as another version of Python compiled it
+    return name in _loaded and pinned in (None, _loaded[name][1])
 
 
 def own_loss(name: str, logits: Tensor, label: Tensor, counts: Tensor) -> Tensor:

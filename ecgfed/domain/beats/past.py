@@ -11,7 +11,6 @@ masks are those of version 2. docs/decisions/0125 has the measurements.
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from scipy import signal
 
 from ecgfed.domain.beats import context
 from ecgfed.domain.beats.patient_beat import (
@@ -55,8 +54,9 @@ class _Mean:
     def before(self, rows: Floats, chosen: NDArray[np.bool_]) -> Floats:
         """Return the mean of the chosen rows before each row (beats, columns), NaN where too few; take the rows."""
         some = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)[chosen]
-        totals, _ = signal.lfilter([1.0], [1.0, -KEPT], some, axis=0, zi=KEPT * self._total[None])
-        totals = np.concatenate([self._total[None], totals])
+        totals = np.concatenate([self._total[None], some])
+        for number in range(len(some)):  # scipy's lfilter would take longer to import than this
+            totals[number + 1] += KEPT * totals[number]
         earlier: NDArray[np.int64] = np.cumsum(chosen) - chosen
         mean = totals[earlier, :-1] / np.maximum(totals[earlier, -1:], 1.0)
         mean[self._count + earlier < FEWEST] = np.nan

@@ -50,6 +50,8 @@ NOT_RUN = {
     ("CONTRIBUTING.md", "sh"): "clones from an address that is not there yet; CI runs the same make targets",
     ("docs/cohort.md", "sh"): "trains on two databases; tests/cohort/test_resplit.py holds sites out",
     ("docs/executors.md", "python"): "clusters; tests/tasks/test_executors.py has two workers of dask",
+    ("docs/phones.md", "kotlin"): "a part of an app; tests/mcu/test_phones.py runs the files of the example",
+    ("docs/phones.md", "swift"): "no Swift compiler; tests/mcu/test_phones.py checks the names that it calls",
     ("docs/reproduce.md", "sh"): "takes hours; tests/papers/test_reproduce.py starts every row",
     ("docs/report.md", "json"): "parts of several recordings' reports, put together by hand",
     ("docs/graphs.md", "sh"): "installs TensorFlow and fetches sample pictures; tests/bundles/test_tflite.py converts",

@@ -32,9 +32,7 @@ def exchange_again(made: Any) -> dict[int, dict[int, bytes]]:
     def ask(node: int, content: RecordDict, handler: Callable[..., RecordDict]) -> RecordDict:
         return handle(made.grid.sites[node], content, handler)
 
-    keys = [
-        sum_messages.read_keys_reply(ask(node, last("query.keys", node), client_app._keys)) for node in NODES
-    ]
+    keys = [sum_messages.read_keys_reply(ask(node, last("query.keys", node), client_app._keys)) for node in NODES]
     public, boxes = dict(enumerate(keys)), {}
     for place, node in enumerate(NODES):
         order = sum_messages.read_stage_request(last("query.shares", node))[0]

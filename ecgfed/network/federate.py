@@ -168,7 +168,7 @@ def run_server(
                 watch.look()
                 return should_stop()
 
-            if not _wait_for_sites(control, names, start_policy, progress, stop):
+            if not _wait_for_sites(control, names, start_policy, progress, stop, programs.ended):
                 return {}
             run = control.start_run(programs.flower.home / "app")
             ended = _follow(folder, control, run, progress, stop, programs.ended)
@@ -180,13 +180,28 @@ def run_server(
 
 
 def _wait_for_sites(
-    control: Control, names: dict[int, str], policy: Policy, progress: ProgressReporter, should_stop: Callable[[], bool]
+    control: Control,
+    names: dict[int, str],
+    policy: Policy,
+    progress: ProgressReporter,
+    should_stop: Callable[[], bool],
+    ended: Callable[[], str],
 ) -> bool:
-    """Wait until all sites are connected, or enough of them after the timeout; False if a stop was requested."""
+    """Wait until all sites are connected, or enough of them after the timeout; False if a stop was requested.
+
+    Raises:
+        NetworkError: one of the server's programs has ended.
+    """
     missing: set[str] = set()
     start = time.monotonic()
     while not should_stop():
-        online = control.online()
+        if name := ended():
+            raise NetworkError("the server", f"{name} ended; see its {LOG}", action="start the server again")
+        try:
+            online = control.online()
+        except NetworkError:  # it answers late on a busy machine, and this may wait for days
+            time.sleep(WAIT_S)
+            continue
         offline = {name for node, name in names.items() if node not in online and name not in policy.without}
         timed_out = time.monotonic() - start >= policy.timeout_s
         if not offline or (timed_out and len(names) - len(offline) >= policy.needed(len(names))):

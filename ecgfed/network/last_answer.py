@@ -1,7 +1,12 @@
-"""When the server last answered a site's SuperNode, which asks it every few seconds; needs no torch."""
+"""When the server last answered a site's SuperNode, which asks it every few seconds; needs no torch.
+
+The files' times are those of the monotonic clock, which all processes of a machine share: a clock that is set right
+during a training would otherwise look like a silence.
+"""
 
 import contextlib
 import math
+import os
 import time
 from pathlib import Path
 
@@ -14,14 +19,14 @@ GONE_S, REFUSED_S = 180.0, 6.0
 def note_answer(folder: Path) -> None:
     """Note that the server has answered; errors are ignored."""
     with contextlib.suppress(OSError):
-        (folder / SEEN).touch()
+        _touch(folder / SEEN)
         (folder / REFUSED).unlink(missing_ok=True)
 
 
 def note_refused(folder: Path) -> None:
     """Note that nobody listens at the server's address; errors are ignored."""
     with contextlib.suppress(OSError):
-        (folder / REFUSED).touch(exist_ok=False)
+        _touch(folder / REFUSED, exist_ok=False)
 
 
 def seconds_since_answer(folder: Path) -> float:
@@ -37,8 +42,15 @@ def server_gone(folder: Path) -> str:
     return f"has not answered for {GONE_S:g} s" if GONE_S < silent < math.inf else ""
 
 
+def _touch(file: Path, *, exist_ok: bool = True) -> None:
+    file.touch(exist_ok=exist_ok)
+    now = time.monotonic()
+    os.utime(file, (now, now))
+
+
 def _age(file: Path) -> float:
     try:
-        return time.time() - file.stat().st_mtime
+        age = time.monotonic() - file.stat().st_mtime
     except OSError:
         return math.inf
+    return age if age > -1.0 else math.inf  # of an earlier start of the machine

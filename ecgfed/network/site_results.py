@@ -145,6 +145,7 @@ def _digest(site_run: SiteRun, server: Mapping[str, Tensor]) -> str:
 def score_run(site: Site, site_run: SiteRun, leaves: Mapping[str, Tensor]) -> EndScores:
     """Score the current model on the validation split without storing a result; arguments as in ``end_run``."""
     server = server_state(site_run, leaves)
+    site_run.begin()  # a run that is only scored counts as one, or its number of scores would have no limit
     try:
         remove(site.path / SCORED)  # left over from a kill
         folder = write_result(site, site_run, server, site.path / SCORED)

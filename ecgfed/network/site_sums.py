@@ -2,7 +2,8 @@
 
 A site masks one vector with one set of keys. It reveals of every other site either the share of its seed, if that
 site's vector arrived, or that of its key, and in each round of a run always for the same sites: the difference of two
-sums of the same round would be the update of a site.
+sums of the same round would be the update of a site. For the same reason it masks in a round of a run only one
+request's vector, whatever the keys: the difference of two would be the update of a patient.
 """
 
 import base64
@@ -35,6 +36,8 @@ from ecgfed.network.sum_messages import PublicKeys, digest_of
 SECRETS = "secrets.json"
 #: File in a run's folder: round -> the sites whose sum was revealed.
 REVEALED = "revealed.json"
+#: File in a run's folder: round -> the digest of the request whose vector was masked.
+MASKED = "masked.json"
 _WHERE = "the server's request"
 
 
@@ -142,6 +145,8 @@ def new_shares(site: Site, run_spec: RunSpec, round_number: int, public: Mapping
     if len(public) < FEWEST_SUMMED or not set(public) <= set(range(len(run_spec.sites))):
         raise SiteError("sums", _WHERE, f"is for {len(public)} sites", f"{FEWEST_SUMMED} or more of the run's")
     every = [key for keys in public.values() for key in (keys.mask, keys.seal)]
+    if secrets.vector:  # a new seed for the same secrets with other sites: without it, two vectors would share these
+        raise SiteError("sums", _WHERE, "shares keys again after they have masked a vector", "new keys")
     if own not in public or (public[own].mask, public[own].seal) != (secrets.mask.public, secrets.seal.public):
         raise SiteError("sums", _WHERE, "has other keys of this site", "those that it sent")
     if len(set(every)) != len(every):
@@ -192,6 +197,8 @@ def check_exchange(site: Site, request: RoundRequest, boxes: Mapping[int, bytes]
     secrets = Secrets.read(site.path, request.run_spec, request.round)
     if not {digest_of(tree) for tree in request.shared} <= set(secrets.weights.split(",")):
         raise SiteError("sums", _WHERE, "has other weights than it announced with the keys")
+    if _masked(site, request).get(str(request.round), digest := _digest(request)) != digest:
+        raise SiteError("sums", _WHERE, f"is another one than before in round {request.round}", "the same one again")
     known = set(secrets.public)
     if boxes is None or not secrets.seed or not set(boxes) <= known - {own}:
         raise SiteError("sums", _WHERE, "has no shares of this round's sites", "one of each")
@@ -234,6 +241,7 @@ def masked_sum(
     digest = hashlib.sha256(vector.tobytes()).hexdigest()
     if secrets.vector not in ("", digest):  # the difference of two vectors under one mask would be theirs
         raise SiteError("sums", _WHERE, "is for another update under the same keys", "new keys for each update")
+    write_json(site_run.folder / MASKED, {**_masked(site, request), str(request.round): _digest(request)})
     replace(secrets, vector=digest).write(site.path)
     own = site_run.run_spec.place
     agreed = {
@@ -241,6 +249,19 @@ def masked_sum(
     }
     hidden = torch.from_numpy(masks.masked(vector, own, secrets.seed, agreed).view("int64"))
     return masks.parts(hidden, {path: tuple(value.shape) for path, value in sums.items()})
+
+
+def _masked(site: Site, request: RoundRequest) -> dict[str, str]:
+    file = run_folder(site, request.run_spec.run) / MASKED
+    return dict(read_json(file, StorageError)) if file.is_file() else {}
+
+
+def _digest(request: RoundRequest) -> str:
+    """Return the SHA-256 of what a request changes from round to round; a run's specification stays the same."""
+    sha256 = hashlib.sha256(json.dumps([request.round, list(request.clients), request.last]).encode())
+    for tree in request.shared:
+        sha256.update(digest_of(tree).encode())
+    return sha256.hexdigest()
 
 
 def reveal(site: Site, run_spec: RunSpec, round_number: int, arrived: Sequence[int]) -> dict[int, bytes]:

@@ -183,6 +183,23 @@ def test_scores_are_bounded(asked: tuple[Any, Any, RunSpec]) -> None:
     assert dict(reply["say"]) == {"refused": "bound"}
 
 
+def test_a_run_that_is_only_scored_counts_as_a_run(asked: tuple[Any, Any, RunSpec]) -> None:
+    """The number of scores is limited for each run, and a server invents as many runs as it likes."""
+    made, run, order = asked
+    site = made.sites[0]
+    make_site(site, open_site(site).cohort_path, SiteOptions(max_runs=2))
+    leaves = final_leaves(run.method, run.state().server)
+    answers = [
+        messages.refusal_code(
+            client_app.handle(
+                site, messages.end_request(replace(order, run=name * 32), 0, leaves, "valid"), client_app._finish
+            )
+        )
+        for name in ("ab", "cd")
+    ]
+    assert answers == [None, "limit"]
+
+
 @pytest.mark.parametrize(
     ("plan", "why"),
     [

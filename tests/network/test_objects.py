@@ -216,13 +216,13 @@ def test_a_server_that_has_gone(tmp_path: Path) -> None:
     assert last_answer.seconds_since_answer(tmp_path) < 60
     last_answer.note_refused(tmp_path)
     assert last_answer.server_gone(tmp_path) == ""
-    old = time.time() - 2 * last_answer.REFUSED_S
+    old = time.monotonic() - 2 * last_answer.REFUSED_S
     os.utime(tmp_path / last_answer.REFUSED, (old, old))
     last_answer.note_refused(tmp_path)  # the first refusal counts
     assert "refused connections" in last_answer.server_gone(tmp_path)
     last_answer.note_answer(tmp_path)
     assert last_answer.server_gone(tmp_path) == ""
-    old = time.time() - 2 * last_answer.GONE_S
+    old = time.monotonic() - 2 * last_answer.GONE_S
     os.utime(tmp_path / last_answer.SEEN, (old, old))
     assert "has not answered" in last_answer.server_gone(tmp_path)
     assert last_answer.seconds_since_answer(tmp_path / "none") == math.inf

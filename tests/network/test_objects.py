@@ -16,6 +16,7 @@ flower()
 
 import hostile_replies as hostile
 import httpx
+from fastapi import HTTPException
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 from flwr.app.message import make_message, remove_content_from_message
 from flwr.app.metadata import Metadata
@@ -175,7 +176,7 @@ def test_children_are_those_of_the_content(store: SqlObjectStore) -> None:
     store.put(name, empty)
     tree = store.get_object_tree(root)
     assert [(child.object_id, list(child.children)) for child in tree.children] == [(name, [])]
-    with pytest.raises(ValueError, match="different children"):
+    with pytest.raises(HTTPException, match="different children"):
         store.preregister(1, false)
     assert store.preregister(1, true) == [root]
     store.delete(root)

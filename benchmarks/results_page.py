@@ -13,6 +13,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import numpy as np
 from common import OF_ITS_MODEL, folded, interval, mean_of, results_of, table, worst_tenth
+from loaded_scripts import ROOT, load_script
 from results_choice import choices, not_supported
 from results_cifar import cifar
 from results_fed_rod import fed_rod
@@ -143,15 +144,11 @@ def default(results: dict[str, Any]) -> list[str]:
     return [*table((*columns, "T_g", "T_p", "T_r", "T_l"), rows), "", about]
 
 
-def _gross_f1(scores: dict[str, Any], kind: str) -> float:
-    """Harmonic mean of gross sensitivity and positive predictive value, in percent."""
-    return statistics.harmonic_mean([scores[f"{kind}_{name}"]["percent"] for name in ("se", "ppv")])
-
-
 def databases(results: dict[str, Any]) -> list[str]:
     """The packaged model's recipe on new patients, with and without other patients of their database."""
+    f1 = load_script(ROOT / "docs" / "images" / "databases" / "draw.py").f1
     rows = [
-        (name, trained, *(_gross_f1(scores["gross"]["scores"], kind) for kind in ("veb", "sveb")))
+        (name, trained, *(f1(scores, kind) for kind in ("veb", "sveb")))
         for name, with_others, without in (
             ("MIT-BIH", results["folds"]["mitdb"]["whole_records"], results["without_mitbih"]),
             ("SVDB", results["folds"]["svdb"]["whole_records"], results["without_svdb"]),

@@ -2,7 +2,9 @@
 
 import argparse
 import copy
+import html
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -257,3 +259,12 @@ def test_an_option_of_the_other_kind_of_track_is_refused(entry: ModuleType, tmp_
         entry.scored(given(paths=[tmp_path], track="qrs", source=tmp_path, method="x.py:X"))
     with pytest.raises(EcgfedError, match="--seeds"):
         entry.scored(given(paths=[tmp_path], track="personalization-random", seeds=[1]))
+
+
+def test_a_strangers_text_has_no_effect_on_the_page() -> None:
+    """Cells are read back by an independent Markdown and HTML rule: no tag, no link but the row's own."""
+    plain = load_script(FOLDER / "page.py")._plain
+    text = plain("<script>x</script> [y](javascript:z) `code` *bold* a_b & c")
+    assert "<" not in text
+    assert not re.search(r"(?<!\\)[\[\]`*]", text)
+    assert html.unescape(re.sub(r"\\(.)", r"\1", text)) == "<script>x</script> [y](javascript:z) `code` *bold* a_b & c"

@@ -1,6 +1,8 @@
 """The tables of docs/leaderboard.md, from the entries."""
 
+import html
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,8 +41,13 @@ def _row(entry: Mapping[str, Any], track: Track) -> list[str]:
         link = os.path.relpath(ROOT / link, ROOT / "docs")
     file = os.path.relpath(file_of(entry), ROOT / "docs")
     seeds = len(entry["seeds"]) or "-"
-    name = f"[{entry['name']}]({link})"
-    return [name, entry["version"], str(seeds), *scores, entry["trained_on"], f"[JSON]({file})"]
+    name = f"[{_plain(entry['name'])}]({link})"
+    return [name, _plain(entry["version"]), str(seeds), *scores, _plain(entry["trained_on"]), f"[JSON]({file})"]
+
+
+def _plain(text: str) -> str:
+    """Return a stranger's text without effect as HTML or Markdown."""
+    return re.sub(r"([\\`*\[\]])", r"\\\1", html.escape(text, quote=False))
 
 
 def _score(score: Score, maximum: float) -> str:

@@ -7,7 +7,7 @@ features, the same net is trained by the same federation (FedAvg with Adam at th
 batches; with version 4 the interval after a beat is void in some of them) without a fold of both databases' patients,
 and read on them; annotated R peaks, first lead. With version 4 it is read once more with every interval after a beat
 void, as of a device that answers before the next beat. Version 1 has no share of the window (``--window-share``). A
-part, one version and fold, is kept in DIR as soon as it is done; ``--part 4-0`` makes one part alone.
+part, one version and fold, is stored in DIR when it is done; ``--part 4-0`` computes one part alone.
 
 Counts are pooled over patients. As in EC57, F and Q beats that are called V, and Q beats called S, count for nothing.
 """
@@ -122,42 +122,42 @@ def confusion(
 
 
 def part(given: argparse.Namespace, version: int, fold: int) -> dict[str, Any]:
-    """Return what a fold's patients show, by site; trained now unless it is kept."""
+    """Return confusion counts of a fold's patients by site; trained now unless they are in the work folder."""
     file = given.work / "parts" / f"{version}-{fold}.json"
-    asked = {name: getattr(given, name) for name in ("rounds", "folds", "width", "window_share", "seed")}
+    settings = {name: getattr(given, name) for name in ("rounds", "folds", "width", "window_share", "seed")}
     if file.is_file():
-        kept = read_json(file, RunError)
-        if kept["asked"] != asked:
-            raise RunError(file, f"was made with {kept['asked']}", str(asked), "name another --work")
-        return dict(kept["found"])
+        stored = read_json(file, RunError)
+        if stored["settings"] != settings:
+            raise RunError(file, f"was made with {stored['settings']}", str(settings), "name another --work")
+        return dict(stored["counts"])
     cohort = cohort_of(given, version)
     of_client = fold_of(cohort, given.folds)
     left_out = {client for client, number in of_client.items() if number == fold}
     net, model = trained(given, cohort, version, left_out)
-    found: dict[str, Any] = {"parameters": count_parameters(net.initial(0))}
+    counts: dict[str, Any] = {"parameters": count_parameters(net.initial(0))}
     for site in SITES:
         new = [one.index for one in cohort.sites[site] if one.index in left_out]
         rows = np.flatnonzero(np.isin(cohort.client, new))
         reads = {"counts": False} | ({"next_void": True} if version == 4 else {})
-        found[site] = {
+        counts[site] = {
             name: confusion(net, model, cohort, rows, next_void=void).tolist() for name, void in reads.items()
         }
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_json(file, {"asked": asked, "found": found})
-    print(f"{version}-{fold}: done, {found}", flush=True)
-    return found
+    write_json(file, {"settings": settings, "counts": counts})
+    print(f"{version}-{fold}: done, {counts}", flush=True)
+    return counts
 
 
 def scores(counts: NDArray[np.int64], classes: tuple[str, ...]) -> dict[str, Any]:
     """Return VEB and SVEB F1, sensitivity and positive predictivity in percent."""
     at = {name: i for i, name in enumerate(classes)}
-    found: dict[str, Any] = {}
+    by_kind: dict[str, Any] = {}
     for name, kind, no_matter in (("VEB", "V", "FQ"), ("SVEB", "S", "Q")):
         called = counts[:, at[kind]].sum() - sum(counts[at[other], at[kind]] for other in no_matter)
         right, there = counts[at[kind], at[kind]], counts[at[kind]].sum()
         figures = {"f1": 2 * right / (called + there), "se": right / there, "ppv": right / max(called, 1)}
-        found[name] = {figure: round(100 * float(value), 1) for figure, value in figures.items()}
-    return found
+        by_kind[name] = {figure: round(100 * float(value), 1) for figure, value in figures.items()}
+    return by_kind
 
 
 def main(given: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ecgfed.domain.beats.context_stream import context_features, provisional_features
-from ecgfed.domain.beats.past import FEATURES, INTERVALS, KEPT, LONGEST_S, PastStream
+from ecgfed.domain.beats.past import DECAY, FEATURES, INTERVALS, LONGEST_S, PastStream
 
 Floats = NDArray[np.float64]
 UNIT = 0.2
@@ -36,7 +36,7 @@ def known_quantile(values: list[float], share: float) -> float:
 
 
 class Mean:
-    """Weighted mean of vectors, the weights falling by ``KEPT`` from the last backwards."""
+    """Weighted mean of vectors, the weights falling by ``DECAY`` from the last backwards."""
 
     def __init__(self) -> None:
         self.rows: list[Floats] = []
@@ -44,7 +44,7 @@ class Mean:
     def mean(self) -> Floats | None:
         if len(self.rows) < 3:
             return None
-        weights = KEPT ** np.arange(len(self.rows))[::-1]
+        weights = DECAY ** np.arange(len(self.rows))[::-1]
         return np.asarray(np.average(self.rows, axis=0, weights=weights))
 
 

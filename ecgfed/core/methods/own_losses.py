@@ -61,10 +61,14 @@ def with_loss(settings: Mapping[str, Any], pinned: str | None = None) -> dict[st
 def _digest_of_code(function: Any) -> str:
     """Return a digest of what a function computes with, which another function of the same name does not have.
 
-    It is the same in every process of one version of Python, whose name it begins with. "" if the function is none of
-    Python's, or encloses objects of which nothing is known.
+    Of its code, defaults and enclosed values; global names that it uses do not count. It is the same in every process
+    of one version of Python, whose name it begins with. "" for a function of another language, one that encloses other
+    objects than numbers, texts and functions, and one that encloses itself.
     """
-    parts = _plain(function)
+    try:
+        parts = _plain(function)
+    except RecursionError:
+        return ""
     return f"{_PYTHON}:{sha256(repr(parts).encode()).hexdigest()}" if parts is not None else ""
 
 

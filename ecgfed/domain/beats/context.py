@@ -88,8 +88,8 @@ def features(before: Floats, typical: Floats, sinus: Floats, shapes: dict[str, F
     columns["premature"] = early * regular * like
     columns["premature_without_p"] = early * regular * like * columns["p_lost"]
     columns["premature_unlike"] = early * (1 - like)
-    found = np.stack([columns[name] for name in FEATURES], axis=1)
-    return np.clip(np.where(np.isfinite(found), found, 0.0), -LIMIT, LIMIT).astype(np.float32)
+    stacked = np.stack([columns[name] for name in FEATURES], axis=1)
+    return np.clip(np.where(np.isfinite(stacked), stacked, 0.0), -LIMIT, LIMIT).astype(np.float32)
 
 
 def _like(unlike: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 The references of version 2 (``patient_beat``) look 104 beats ahead and need 115 kB of memory. Here they are made of the
 beats before a beat alone: quantiles of the last ``INTERVALS`` intervals, and mean shapes in which every further beat
-counts ``KEPT`` times as much as the one after it, so that sums are all that has to be stored (2.6 kB in C). Until there
+counts ``DECAY`` times as much as the one after it, so only sums are stored (2.6 kB in C). Until there
 are enough beats after sinus intervals, all beats after long intervals are the reference. An interval of more than
 ``LONGEST_S`` is void, so the one after a beat is known, or void, two seconds after its R peak. Names, units, limits and
 masks are those of version 2. docs/decisions/0125 has the measurements.
@@ -36,8 +36,8 @@ LOOK_AHEAD = 1
 LONGEST_S = 2.0
 #: Quantiles are those of so many intervals before a beat.
 INTERVALS = 128
-#: A beat of a mean shape counts so many times as much as the beat of it that comes next.
-KEPT = 0.9
+#: Weight of a beat of a mean shape relative to the next beat of that mean.
+DECAY = 0.9
 #: Beats whose intervals the irregularity of a beat looks back to, its own apart.
 _LOOK_BACK = context.CHANGES + 1
 #: Beats that are put through at once.
@@ -53,14 +53,14 @@ class _Mean:
 
     def before(self, rows: Floats, chosen: NDArray[np.bool_]) -> Floats:
         """Return the mean of the chosen rows before each row (beats, columns), NaN where too few; take the rows."""
-        some = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)[chosen]
-        totals = np.concatenate([self._total[None], some])
-        for number in range(len(some)):  # scipy's lfilter would take longer to import than this
-            totals[number + 1] += KEPT * totals[number]
+        weighted = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)[chosen]
+        totals = np.concatenate([self._total[None], weighted])
+        for number in range(len(weighted)):  # scipy's lfilter would take longer to import than this
+            totals[number + 1] += DECAY * totals[number]
         earlier: NDArray[np.int64] = np.cumsum(chosen) - chosen
         mean = totals[earlier, :-1] / np.maximum(totals[earlier, -1:], 1.0)
         mean[self._count + earlier < FEWEST] = np.nan
-        self._total, self._count = totals[-1], min(self._count + len(some), FEWEST)
+        self._total, self._count = totals[-1], min(self._count + len(weighted), FEWEST)
         return np.asarray(mean)
 
 
@@ -122,19 +122,19 @@ class PastStream:
                 before_s[part], window_mv[part].reshape(-1, window_mv.shape[-1]), usable[part]
             )
             self._rows = {name: np.concatenate([self._rows.get(name, fresh[name][:0]), fresh[name]]) for name in fresh}
-            parts.append(self._give(len(self._rows["before"]) - LOOK_AHEAD))
+            parts.append(self._features(len(self._rows["before"]) - LOOK_AHEAD))
         return np.concatenate(parts)
 
     def finish(self) -> NDArray[np.float32]:
         """Return the features of the beat that is left; nothing follows it."""
-        return self._give(len(self._rows["before"]) if self._rows else 0)
+        return self._features(len(self._rows["before"]) if self._rows else 0)
 
-    def _give(self, stop: int) -> NDArray[np.float32]:
+    def _features(self, stop: int) -> NDArray[np.float32]:
         if stop <= self._due:
             return np.empty((0, len(FEATURES)), np.float32)
         rows = dict(self._rows)
-        given = context.features(rows.pop("before"), rows.pop("typical"), rows.pop("sinus"), rows)[self._due : stop]
+        computed = context.features(rows.pop("before"), rows.pop("typical"), rows.pop("sinus"), rows)[self._due : stop]
         drop = max(stop - _LOOK_BACK, 0)
         self._rows = {name: column[drop:] for name, column in self._rows.items()}
         self._due = stop - drop
-        return given
+        return computed

@@ -137,7 +137,7 @@ _BLOCKS: dict[str, float] = {
     "blocks_back": patient_beat.BACK,
     "blocks_ahead": patient_beat.AHEAD,
 }
-_PAST: dict[str, float] = {"intervals": past.INTERVALS, "kept_share": past.KEPT}
+_PAST: dict[str, float] = {"intervals": past.INTERVALS, "decay": past.DECAY}
 _IN_CONTEXT = {
     "fewest": patient_beat.FEWEST,
     "typical_quantile": patient_beat.TYPICAL,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define FEWEST 3
-#define KEPT 0.9f            /* a beat of a mean counts so many times as much as the beat of it that comes next */
+#define DECAY 0.9f           /* weight of a beat of a mean relative to the next beat of that mean */
 #define LOG_UNIT 0.2f
 #define LEAST_MV 0.02f
 #define LEAST_POWER 1e-12f
@@ -218,15 +218,15 @@ static shape measure(const float *window_mv, int32_t usable, float *scratch)
 static void add_to(ecgfed_shape_mean *mean, const shape *beat)
 {
     for (int32_t i = 0; i < ECGFED_QRS_SAMPLES; i++) {
-        mean->total[i] = KEPT * mean->total[i] + beat->window[QRS_FIRST + i];
+        mean->total[i] = DECAY * mean->total[i] + beat->window[QRS_FIRST + i];
     }
     for (int32_t i = 0; i < ECGFED_P_SAMPLES; i++) {
-        mean->total[P_PLACE + i] = KEPT * mean->total[P_PLACE + i] + beat->window[P_FIRST + i];
+        mean->total[P_PLACE + i] = DECAY * mean->total[P_PLACE + i] + beat->window[P_FIRST + i];
     }
-    mean->total[POWER_PLACE] = KEPT * mean->total[POWER_PLACE] + beat->p_power;
-    mean->total[SIZE_PLACE] = KEPT * mean->total[SIZE_PLACE] + beat->log_size;
-    mean->total[WIDTH_PLACE] = KEPT * mean->total[WIDTH_PLACE] + beat->log_width;
-    mean->weight = KEPT * mean->weight + 1.0f;
+    mean->total[POWER_PLACE] = DECAY * mean->total[POWER_PLACE] + beat->p_power;
+    mean->total[SIZE_PLACE] = DECAY * mean->total[SIZE_PLACE] + beat->log_size;
+    mean->total[WIDTH_PLACE] = DECAY * mean->total[WIDTH_PLACE] + beat->log_width;
+    mean->weight = DECAY * mean->weight + 1.0f;
     mean->count += mean->count < FEWEST ? 1 : 0;
 }
 

@@ -10,7 +10,7 @@
 
 #define ENVELOPE_AHEAD 13
 #define NOTHING (-8 * 32768)
-#define KEPT 2 /* seconds before what is decided whose announced beats are compared */
+#define COMPARED 2 /* seconds before the decided ones whose announced beats are compared */
 
 /* What was evaluated: of each candidate its place among the detector's own, -1 for none, and its log odds. */
 typedef struct {
@@ -125,7 +125,7 @@ void ecgfed_early_expire(ecgfed_early *early, int64_t now, int32_t ended)
 static void settle(ecgfed_early *early, const ecgfed_qrs *qrs)
 {
     const int32_t past = (int32_t)((qrs->origin - early->origin) / ECGFED_FS_HZ) * ECGFED_BLOCK;
-    const int32_t first = qrs->blocks * ECGFED_BLOCK, oldest = (qrs->decided - KEPT) * ECGFED_BLOCK;
+    const int32_t first = qrs->blocks * ECGFED_BLOCK, oldest = (qrs->decided - COMPARED) * ECGFED_BLOCK;
     int32_t remaining = 0;
     ecgfed_level level;
     early->origin = qrs->origin;
